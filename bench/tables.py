@@ -40,7 +40,7 @@ MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet34": "ResNet-3
           "gpt2": "GPT-2 124M", "lstm": "LSTM, 2 x 512", "gru": "GRU, 2 x 512"}
 
 
-FRONTS = ("gpt", "resnet50", "unet", "lstm", "bert")  # of which all techniques are compared with PyTorch's
+FRONTS = ("gpt", "resnet50", "unet", "lstm")  # of which all techniques are compared with PyTorch's
 
 
 class Comparison:
@@ -109,17 +109,31 @@ def fronts():
     return table(["model", "points of PyTorch", "not reached", "which", "result file"], rows)
 
 
+def inputs_of(model, row):
+    """ "8 x 224 x 224" for images, "4 x 128 tokens" for text."""
+    sizes = row["size"].split()
+    sizes = dict(zip(sizes[::2], sizes[1::2]))
+    images = f"{sizes['--batch']} x {sizes['--height']}"
+    return f"{images} tokens" if model in ("bert", "gpt2") else f"{images} x {sizes['--width']}"
+
+
 def memory_and_speed():
     """docs/models.md's, of all models."""
     rows = []
-    for model, name in MODELS.items():
-        compared = Comparison(model)
-        cheap = next(row for row in compared.rows if row["framework"] == "headroom" and
-                     row["name"] == ("layers" if model in ("lstm", "gru") else "cheap"))
-        ours, less, torch = (row["peak_bytes_allocated"] for row in (compared.kept, cheap, compared.eager))
-        rows.append([name, inputs(compared.file), *map(megabytes, (ours, less, torch)), f"{ours / torch:.2f}", f"{less / torch:.2f}",
-                     f"{faster(compared.kept, compared.eager):.2f}", f"{faster(compared.kept, cheap):.2f}"])
-    return table(["model", "input", "peak", "cheap", "PyTorch", "peak / PyTorch's", "cheap / PyTorch's", "speed", "time of cheap"], rows)
+    for model, row in result("models_torch").items():
+        if model not in MODELS:
+            continue
+        ours, cheap, torch = (row["peak_bytes"][kind] for kind in ("headroom", "cheap", "torch"))
+        speed = [f"{row[name]:.2f}" if name in row else "" for name in ("median_speed_ratio", "median_time_of_cheap")]
+        rows.append((model, [inputs_of(model, row), *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}", *speed]))
+    for model in ("lstm", "gru"):
+        row = result("recurrent_torch")[model]
+        ours, cheap, torch = row["peak_bytes"], row["peak_bytes_with_checkpoints"], row["peak_bytes_torch"]
+        rows.append((model, ["128 steps of 16", *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}",
+                             f"{row['median_speed_ratio']:.2f}", f"{row['median_time_of_checkpoints']:.2f}"]))
+    rows.sort(key=lambda row: list(MODELS).index(row[0]))
+    return table(["model", "input", "peak", "cheap", "PyTorch", "peak / PyTorch's", "cheap / PyTorch's", "speed", "time of cheap"],
+                 [[MODELS[model], *cells] for model, cells in rows])
 
 
 def fits():
@@ -167,10 +181,10 @@ def calls(name):
     return f"{allocate[0]:.0f} and {allocate[1]:.0f} ns, {free[0]:.0f} and {free[1]:.0f} ns"
 
 
-def of_torch(compared):
-    """The peak relative to PyTorch's, keeping all and by `recompute_cheap`."""
-    rows = compared.kept, compared.row("headroom", "gradient checkpointing")
-    return " and ".join(f"{row['peak_bytes_allocated'] / compared.eager['peak_bytes_allocated']:.2f}" for row in rows)
+def of_torch(models):
+    """Peaks relative to PyTorch's, keeping all and by `recompute_cheap`."""
+    file = result("models_torch")
+    return [f"{file[model]['peak_ratio']:.2f} and {file[model]['peak_ratio_cheap']:.2f}" for model in models]
 
 
 def rehearsed(half_residual):
@@ -179,26 +193,30 @@ def rehearsed(half_residual):
     return f"{', '.join(peaks_of[:-1])} and {peaks_of[-1]} GB"
 
 
+def speed(model):
+    """Beside PyTorch's eager one, and the file."""
+    compared = Comparison(model)
+    return f"{faster(compared.kept, compared.eager):.2f} times as many", compared.name
+
+
 def results():
     """docs/results.md's: what was measured, its figure, and the files."""
-    small, compared = result("gpt_small_seeds"), {model: Comparison(model) for model in (*MODELS, "gpt_small", "gpt_large")}
-    seeds = {name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
-    speed = {model: faster(of.kept, of.eager) for model, of in compared.items()}
+    small, models, seeds = result("gpt_small_seeds"), result("models_torch"), {
+        name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
     kept, blocks = result("gpt_12_blocks_none"), result("gpt_12_blocks_blocks")
     share = (blocks["peak_bytes_allocated"] - blocks["resident_bytes"]) / (kept["peak_bytes_allocated"] - kept["resident_bytes"])
-    stream, busy = result("residual_stream"), result("busy_machine")["median"]
+    stream, recurrent, busy = result("residual_stream"), result("recurrent_torch"), result("busy_machine")["median"]
     traces = max(row[part]["ratio"] for row in result("allocator_traces")["rows"] for part in ("whole", "steady"))
     unet = next(row for row in result("unet_large_images")["rehearsed"] if row["recompute"] == "cheap")
-    ratios = {model: of_torch(of) for model, of in compared.items()}
+    ratios = of_torch(["resnet18", "resnet50", "resnet152", "vgg16", "vgg16_bn", "unet", "unet_bilinear", "maskrcnn", "bert", "gpt2"])
     gpu, host = (benchmark("allocator", f"two_threads_for_one/{where}/live:1000/history:0")["ratio"] for where in ("gpu", "host"))
     threads = {when: busy[f"{when}, 2 threads, 0 busy processes"] / busy[f"{when}, 1 threads, 0 busy processes"] for when in ("now", "before")}
     seconds = {name: file["mean_wall_seconds"] for name, file in seeds.items()}
     ops = {name: 1e9 * benchmark("tape", f"{name}_median")["time_per_op"] for name in ("RecordAndDrop", "Backward")}
     assert kept["state_sha256"] == blocks["state_sha256"]
     rows = [
-        ("small GPT (4 layers, width 128), tokens/s beside PyTorch 2.15 eager", f"{speed['gpt_small']:.2f} times as many",
-         "memory_speed_gpt_small"),
-        ("larger GPT (4 layers, width 768), the same", f"{speed['gpt_large']:.2f} times as many", "memory_speed_gpt_large"),
+        ("small GPT (4 layers, width 128), tokens/s beside PyTorch 2.15 eager", *speed("gpt_small")),
+        ("larger GPT (4 layers, width 768), the same", *speed("gpt_large")),
         ("small GPT, peak of the allocator with `train_gpt`'s defaults",
          f"{small['runs'][0]['peak_bytes_allocated'] / 1e6:.1f} MB", "gpt_small_seeds"),
         ("small GPT, loss over the whole validation split of tiny Shakespeare after 2,000 steps, mean of three seeds",
@@ -211,16 +229,17 @@ def results():
         ("GPT-2 124M, 64, 16 and 4 sequences of 1024 tokens in bf16, nothing recomputed: peak on a GPU as rehearsed on a machine without "
          "one (not measured on a GPU)",
          f"{rehearsed(False)}; with the residual stream in bf16 {rehearsed(True)}; with graphs 0.5 GB more than without", "gpt2_rehearsed"),
-        ("a training step of ResNet-50 (8 x 224 x 224), U-Net (2 x 256 x 256), VGG-16 (4 x 224 x 224) and BERT-base (4 x 128), f32: speed "
-         "beside PyTorch 2.15 eager", ", ".join(f"{speed[model]:.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) + " times",
-         "memory_speed_resnet50", "memory_speed_unet", "memory_speed_vgg16", "memory_speed_bert"),
+        ("a training step of ResNet-50 (8 x 224 x 224), U-Net (384 x 384), VGG-16 (4 x 224 x 224) and BERT-base (4 x 128), f32: speed "
+         "beside PyTorch 2.15 eager",
+         ", ".join(f"{models[model]['median_speed_ratio']:.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) + " times", "models_torch"),
         ("a training step's peak relative to PyTorch's, nothing recomputed and with `recompute_cheap`: ResNet of 8 x 224 x 224, VGG-16 of "
-         "4 x 224 x 224, U-Net of 2 x 256 x 256, Mask R-CNN with ResNet-50 FPN of 800 x 1216, BERT-base and GPT-2 of 4 x 128",
-         "; ".join(f"{MODELS[model]} {ratios[model]}" for model in MODELS if model not in ("gpt", "lstm", "gru")),
-         *(compared[model].name for model in MODELS if model not in ("gpt", "lstm", "gru"))),
+         "4 x 224 x 224, U-Net of 384 x 384, Mask R-CNN with ResNet-50 FPN of 800 x 1216, BERT-base and GPT-2 of 4 x 128",
+         "ResNet-18 {}, ResNet-50 {}, ResNet-152 {}; VGG-16 {}, with batch norm {}; U-Net {}, bilinear {}; Mask R-CNN {}; BERT {}; GPT-2 {}"
+         .format(*ratios), "models_torch"),
         ("two layers of LSTM and of GRU (512 wide, 128 steps of 16): speed, and peak relative to PyTorch's",
-         f"{speed['lstm']:.2f} and {speed['gru']:.2f} times; {ratios['lstm'].split()[0]} and {ratios['gru'].split()[0]}",
-         "memory_speed_lstm", "memory_speed_gru"),
+         "{:.2f} and {:.2f} times; {:.2f} and {:.2f}".format(
+             *(recurrent[model]["median_speed_ratio"] for model in ("lstm", "gru")),
+             *(recurrent[model]["peak_bytes"] / recurrent[model]["peak_bytes_torch"] for model in ("lstm", "gru"))), "recurrent_torch"),
         ("U-Net, base width 64, 1400 x 2100 pixels, f32, AdamW, four images by accumulation: peak as rehearsed for a GPU of 10.76 GiB (not "
          "measured on a GPU); one real step on a processor took what was predicted, to the byte",
          f"{unet['peak_bytes_predicted'] / 1e9:.2f} GB with `--recompute cheap`", "unet_large_images"),

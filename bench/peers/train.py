@@ -116,7 +116,7 @@ def parse(arguments=None):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     for name in SIZES:
         parser.add_argument(f"--{name}", type=whole)
-    for name, default in {"accumulate": 1, "steps": 5, "threads": os.cpu_count()}.items():
+    for name, default in {"accumulate": 1, "steps": 5, "longest": 30, "threads": os.cpu_count()}.items():
         parser.add_argument(f"--{name}", type=whole, default=default)
     parser.add_argument("--fraction", type=fraction_of, help="the activation memory budget, of what the baseline keeps")
     parser.add_argument("--few-masks", action="store_true", help="of maskrcnn: only regions that it finds untrained have some")
@@ -148,6 +148,8 @@ def run(flags):
         training = importlib.import_module("training")
         make = importlib.import_module(FAMILY[flags.model]).MODELS[flags.model]
         result = training.measured(make, flags)
+    except TimeoutError:
+        fail(f"a step takes more than {flags.longest} s")
     except ImportError as error:
         fail(f"{error}; run {INSTALL}")
     except (RuntimeError, AssertionError, MemoryError, ValueError) as error:  # memory is short, or a size does not fit

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import signal
 import statistics
 import time
 
@@ -55,12 +56,20 @@ class Training:
         return total.item()
 
 
+def give_up(*_):
+    raise TimeoutError
+
+
 def trained(make, flags, steps):
-    """The training, its last loss, and the seconds of each step."""
+    """The training, its last loss, and the seconds of each step. Errors: TimeoutError if one but the first, which may compile,
+    takes more than flags.longest seconds: autocast on a processor without its dtype takes that of a hundred steps."""
     training, loss, seconds = Training(make, flags), None, []
-    for _ in range(steps):
+    signal.signal(signal.SIGALRM, give_up)
+    for step in range(steps):
         begin = time.perf_counter()
+        signal.alarm(flags.longest if step > 0 else 0)
         loss = training.step()
+        signal.alarm(0)
         seconds.append(time.perf_counter() - begin)
     return training, loss, seconds
 

@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PEERS = ROOT / "bench" / "peers"
@@ -132,6 +134,14 @@ class Rows(unittest.TestCase):
 
 @unittest.skipUnless(TORCH, "python3 can't import torch and torchvision")
 class Trainings(unittest.TestCase):
+    def test_a_step_that_takes_too_long_ends_the_training(self):
+        training = importlib.import_module("training")
+        flags = train.parse([*GPT, "--steps", "3", "--longest", "1"])
+        waits = unittest.mock.patch.object(training.Training, "step", lambda _: time.sleep(2))  # the first one may
+        make = importlib.import_module("tokens").MODELS["gpt"]
+        with waits, self.assertRaises(TimeoutError):
+            training.trained(make, flags, 3)
+
     def loss(self, size, *arguments):
         """Of the third step."""
         flags = train.parse([*size, "--steps", "3", "--threads", "1", "--no-peak", *arguments])
