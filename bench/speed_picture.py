@@ -9,12 +9,12 @@ import math
 import pathlib
 
 from chart import INK, OURS, THEIRS, Chart
+from tables import memory_of
 
 
 def points_of(rows, framework):
-    """(memory in MB, samples per second, technique, name); of PyTorch on a CPU, which reserves nothing, what it allocates."""
-    found = [(row["peak_bytes_reserved"] or row["peak_bytes_allocated"], row) for row in rows
-             if row["framework"] == framework and row["refused"] is None]
+    """(memory in MB, samples per second, technique, name)."""
+    found = [(memory_of(row), row) for row in rows if row["framework"] == framework and row["refused"] is None]
     return sorted((memory / 1e6, row["samples_per_second"], row["technique"], row["name"]) for memory, row in found)
 
 

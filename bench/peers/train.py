@@ -45,6 +45,7 @@ TECHNIQUES = {
     "sdpa": "no SDPA",
     "channels_last": "NCHW",
 }
+COMPILED = ("compiled", "activation memory budget")
 INSTALL = "python3 -m pip install torch==2.15.0 torchvision transformers"
 
 
@@ -90,8 +91,7 @@ def rows(flags):
             options = {"technique": technique, **row, **changed}
             arguments = [word for option, value in options.items() for word in (f"--{option}", str(value))]
             row |= {key: value for key, value in changed.items() if key in row}
-            compiled = technique in ("compiled", "activation memory budget")
-            result.append({"technique": technique, "name": name, **row, "arguments": arguments, "compiled": compiled})
+            result.append({"technique": technique, "name": name, **row, "arguments": arguments, "compiled": technique in COMPILED})
     return result
 
 
@@ -129,6 +129,7 @@ def parse(arguments=None):
     flags = parser.parse_args(arguments)
     if not flags.list and (flags.technique == "activation memory budget") != (flags.fraction is not None):
         parser.error("--technique 'activation memory budget' and --fraction need each other")
+    flags.compiled = flags.technique in COMPILED
     for name, usual in {**SIZES, **SIZES_OF.get(flags.model, {})}.items():
         if getattr(flags, name) is None:
             setattr(flags, name, usual)

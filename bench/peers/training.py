@@ -34,8 +34,7 @@ class Training:
             for block in blocks:
                 block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
         functorch.activation_memory_budget = 1.0 if flags.fraction is None else flags.fraction
-        compiled = flags.technique in ("compiled", "activation memory budget")
-        self.run = torch.compile(self.model) if compiled else self.model
+        self.run = torch.compile(self.model) if flags.compiled else self.model
         if flags.optimizer == "adamw":
             self.optimizer = adamw(self.model)
         else:

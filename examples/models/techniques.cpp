@@ -32,11 +32,12 @@ struct Setup {
     Trainer trainer(const Row& row) const {
         return {models::task_of(model, question.sizes, row.whole_logits), row.options};
     }
-    training::Forecast forecast(const Row& row) const {
+    Profile endless(const Row& row) const {
         Profile endless = profile.endless();
         endless.compute = row.compute;
-        return trainer(row).rehearse(endless);
+        return endless;
     }
+    training::Forecast forecast(const Row& row) const { return trainer(row).rehearse(endless(row)); }
 
     /// Keeps all, and has the whole batch at once.
     Row row(const std::string& technique, const std::string& name) const {
@@ -303,9 +304,7 @@ std::vector<memory::MemorySnapshot> histories(const Question& question, const st
     const Setup setup{.question = question, .profile = profile};
     std::vector<memory::MemorySnapshot> result;
     for (const Row& row : rows) {
-        Profile endless = profile.endless();
-        endless.compute = row.compute;
-        rehearse(endless, [&](Context& dry) {
+        rehearse(setup.endless(row), [&](Context& dry) {
             dry.memory().start_history(kEvents);
             setup.trainer(row).rehearse(dry);
             result.push_back(dry.memory().snapshot());
