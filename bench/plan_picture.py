@@ -1,13 +1,7 @@
-"""Draws docs/plans.svg from the figures of bench/plan_speed.py: a step's time against the memory that it takes, for plans and for the
-ways of recomputing by hand.
+"""docs/plans.svg, from the figures of bench/plan_speed.py: a step's time against the memory that it takes, for plans and for the
+ways of recomputing by hand. bench/tables.py draws it."""
 
-    python3 bench/plan_picture.py --result bench/results/plan_speed.json --program gpt_12_blocks --out docs/plans.svg
-"""
-
-import argparse
-import json
 import math
-import pathlib
 
 from chart import OURS, THEIRS, Chart
 
@@ -36,17 +30,3 @@ def draw(row):
         chart.text(chart.x(x), chart.y(y) - 10, way, fill=THEIRS)
     chart.legend([("plans, measured; dashed: as predicted", OURS), ("by hand, as predicted", THEIRS)])
     return chart.svg()
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--result", required=True)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--out", required=True)
-    flags = parser.parse_args()
-    result = json.loads(pathlib.Path(flags.result).read_text(encoding="utf-8"))
-    pathlib.Path(flags.out).write_text(draw(result[flags.program]), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

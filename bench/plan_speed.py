@@ -17,8 +17,8 @@ from runs import cpu_name, figures_of, write_result
 PAIRS = 5  # against ways by hand, and in given memory
 PAGE = 2 << 20
 FEWER = 3  # of the many budgets that predictions are compared for
-# Of a step of PyTorch 2.15 eager, f32, SGD with momentum: U-Net 1 x 768 x 768 measured by bench/peers/train.py; ResNet-50
-# at 32 images from the figures for 8 in models_torch.json: weights, momentum and gradients once, the rest four times.
+# Of a step of PyTorch 2.15 eager, f32, SGD with momentum: measured by bench/peers/train.py: U-Net 1 x 768 x 768, and
+# ResNet-50 with 8 images of 224 x 224, for 32: weights, momentum and gradients once, the rest four times.
 TORCH_PEAKS = {"unet": 3643425480, "resnet50": 4 * (956763856 - 306684384) + 306684384}
 FIGURES = ("batch", "accumulate", "peak_bytes_reserved", "peak_bytes_reserved_predicted", "replayed_ops_predicted", "step_seconds_predicted")
 

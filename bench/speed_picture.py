@@ -1,20 +1,14 @@
-"""Draws docs/speed.svg from rows of memory_speed --peers: memory against speed, of Headroom and of PyTorch, with both fronts.
+"""docs/speed.svg: memory against speed, of Headroom and of PyTorch, with both fronts. bench/tables.py draws it."""
 
-    python3 bench/speed_picture.py --result bench/results/memory_speed_gpt.json --out docs/speed.svg
-"""
-
-import argparse
-import json
 import math
-import pathlib
 
 from chart import INK, OURS, THEIRS, Chart
-from tables import memory_of
+from comparison import memory_of
 
 
 def points_of(rows, framework):
     """(memory in MB, samples per second, technique, name)."""
-    found = [(memory_of(row), row) for row in rows if row["framework"] == framework and row["refused"] is None]
+    found = [(memory_of(row), row) for row in rows if row["framework"] == framework]
     return sorted((memory / 1e6, row["samples_per_second"], row["technique"], row["name"]) for memory, row in found)
 
 
@@ -34,11 +28,11 @@ def step_of(value):
     return next(ten * digit for digit in (1, 2, 5, 10) if 8 * ten * digit >= value)
 
 
-def draw(result):
-    ours, theirs = (points_of(result["rows"], framework) for framework in ("headroom", "pytorch"))
+def draw(compared):
+    ours, theirs = (points_of(compared.rows, framework) for framework in ("headroom", "pytorch"))
     most, fastest = (1.08 * max(point[axis] for point in ours + theirs) for axis in (0, 1))
     chart = Chart((0, most, step_of(most)), (0, fastest, step_of(fastest)), "{:,.0f}".format, "{:g}".format)
-    chart.titles("MB at the peak of a step", f"{result['samples']} per second")
+    chart.titles("MB at the peak of a step", f"{compared.file['samples']} per second")
     for points, fill, draw_point in ((theirs, THEIRS, chart.square), (ours, OURS, chart.circle)):
         front = front_of(points)
         stairs = [corner for before, after in zip(front, front[1:]) for corner in (before[:2], (after[0], before[1]))]
@@ -51,16 +45,3 @@ def draw(result):
         chart.text(chart.x(memory) - 8, chart.y(speed) - 8, words, "end", INK)
     chart.legend([("Headroom", OURS), ("PyTorch", THEIRS)])
     return chart.svg()
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--result", required=True)
-    parser.add_argument("--out", required=True)
-    flags = parser.parse_args()
-    result = json.loads(pathlib.Path(flags.result).read_text(encoding="utf-8"))
-    pathlib.Path(flags.out).write_text(draw(result), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

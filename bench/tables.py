@@ -1,25 +1,22 @@
 #!/usr/bin/env python3
-"""The tables of README and docs that have figures of bench/results: remakes them from the files, or says which differ.
+"""The tables and pictures of README and docs that have figures of bench/results: remakes them from the files, or says which
+differ.
 
 usage: bench/tables.py [--write]
 
 A table stands between <!-- NAME: figures of bench/tables.py --> and <!-- end of figures -->, and is a function here.
 docs/estimate.md's are those of bench/estimate.py.
 """
-import json
 import pathlib
 import re
-import statistics
 import sys
 
+import plan_picture
+import speed_picture
+from comparison import Comparison, allocated, faster, memory_of, result
 from pages import between_marks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
-
-
-def result(name):
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def megabytes(count):
@@ -34,51 +31,13 @@ def table(head, rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
-MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet34": "ResNet-34", "resnet50": "ResNet-50", "resnet101": "ResNet-101",
-          "resnet152": "ResNet-152", "vgg16": "VGG-16", "vgg16_bn": "VGG-16 with batch norm", "unet": "U-Net, base width 64",
-          "unet_bilinear": "the same, bilinear", "maskrcnn": "Mask R-CNN, ResNet-50 FPN", "bert": "BERT-base, hidden words",
-          "gpt2": "GPT-2 124M", "lstm": "LSTM, 2 x 512", "gru": "GRU, 2 x 512"}
+MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet50": "ResNet-50", "resnet152": "ResNet-152", "vgg16": "VGG-16",
+          "vgg16_bn": "VGG-16 with batch norm", "unet": "U-Net, base width 64", "unet_bilinear": "the same, bilinear",
+          "maskrcnn": "Mask R-CNN, ResNet-50 FPN", "bert": "BERT-base, hidden words", "gpt2": "GPT-2 124M", "lstm": "LSTM, 2 x 512",
+          "gru": "GRU, 2 x 512"}
 
 
-FRONTS = ("gpt", "resnet50", "unet", "lstm")  # of which all techniques are compared with PyTorch's
-
-
-class Comparison:
-    """Rows of memory_speed --peers."""
-
-    def __init__(self, model):
-        self.name = f"memory_speed_{model}"
-        self.file = result(self.name)
-        self.rows = [row for row in self.file["rows"] if row["refused"] is None]
-        self.eager = self.row("pytorch", "baseline")
-        self.kept = self.row("headroom", "baseline")
-
-    def row(self, framework, technique):
-        """The first one."""
-        return next(row for row in self.rows if (row["framework"], row["technique"]) == (framework, technique))
-
-    def smallest(self, framework):
-        """Of those that do the same training: micro-batches, f32, the same optimizer."""
-        batch = self.file["effective_batch"]
-        same = [row for row in self.rows if row["framework"] == framework and row["dtype"] == "f32" and
-                row["optimizer"] == self.kept["optimizer"] and row["batch"] * row["accumulate"] == batch]
-        return min(same, key=memory_of)
-
-    def uncovered(self):
-        """PyTorch's points, and those of them for which there is no point of Headroom that is as small and as fast."""
-        ours, theirs = ([row for row in self.rows if row["framework"] == framework] for framework in ("headroom", "pytorch"))
-        covers = lambda a, b: memory_of(a) <= memory_of(b) and a["samples_per_second"] >= b["samples_per_second"]
-        return theirs, [row for row in theirs if not any(covers(other, row) for other in ours)]
-
-
-def memory_of(row):
-    """Reserved; of PyTorch on a CPU, which reserves nothing, allocated."""
-    return row["peak_bytes_reserved"] or row["peak_bytes_allocated"]
-
-
-def faster(row, other):
-    """How many times as fast, by the pairs of the rounds."""
-    return statistics.median(b / a for a, b in zip(row["step_seconds_runs"], other["step_seconds_runs"]))
+FRONTS = ("gpt", "resnet50", "unet", "lstm", "bert")  # of which all techniques are compared with PyTorch's
 
 
 def inputs(file):
@@ -109,31 +68,19 @@ def fronts():
     return table(["model", "points of PyTorch", "not reached", "which", "result file"], rows)
 
 
-def inputs_of(model, row):
-    """ "8 x 224 x 224" for images, "4 x 128 tokens" for text."""
-    sizes = row["size"].split()
-    sizes = dict(zip(sizes[::2], sizes[1::2]))
-    images = f"{sizes['--batch']} x {sizes['--height']}"
-    return f"{images} tokens" if model in ("bert", "gpt2") else f"{images} x {sizes['--width']}"
-
-
 def memory_and_speed():
     """docs/models.md's, of all models."""
     rows = []
-    for model, row in result("models_torch").items():
-        if model not in MODELS:
-            continue
-        ours, cheap, torch = (row["peak_bytes"][kind] for kind in ("headroom", "cheap", "torch"))
-        speed = [f"{row[name]:.2f}" if name in row else "" for name in ("median_speed_ratio", "median_time_of_cheap")]
-        rows.append((model, [inputs_of(model, row), *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}", *speed]))
-    for model in ("lstm", "gru"):
-        row = result("recurrent_torch")[model]
-        ours, cheap, torch = row["peak_bytes"], row["peak_bytes_with_checkpoints"], row["peak_bytes_torch"]
-        rows.append((model, ["128 steps of 16", *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}",
-                             f"{row['median_speed_ratio']:.2f}", f"{row['median_time_of_checkpoints']:.2f}"]))
-    rows.sort(key=lambda row: list(MODELS).index(row[0]))
-    return table(["model", "input", "peak", "cheap", "PyTorch", "peak / PyTorch's", "cheap / PyTorch's", "speed", "time of cheap"],
-                 [[MODELS[model], *cells] for model, cells in rows])
+    for model, title in MODELS.items():
+        compared = Comparison(model)
+        kept, cheap, blocks, eager = compared.kept, compared.cheap(), compared.checkpointed("headroom"), compared.eager
+        torch_blocks = compared.checkpointed("pytorch")
+        peaks_of = [megabytes(allocated(row)) if row else "" for row in (kept, cheap, blocks, eager, torch_blocks)]
+        ratios = [allocated(row) / allocated(eager) for row in (kept, cheap)] + [faster(kept, eager), faster(kept, cheap)]
+        rows.append([title, inputs(compared.file), *peaks_of, *(f"{ratio:.2f}" for ratio in ratios),
+                     f"[{compared.name}.json](../bench/results/{compared.name}.json)"])
+    return table(["model", "input", "keeping all", "cheap", "least", "PyTorch", "PyTorch, blocks", "keeping all / PyTorch's", "cheap / PyTorch's",
+                  "speed", "time of cheap", "result file"], rows)
 
 
 def fits():
@@ -181,10 +128,10 @@ def calls(name):
     return f"{allocate[0]:.0f} and {allocate[1]:.0f} ns, {free[0]:.0f} and {free[1]:.0f} ns"
 
 
-def of_torch(models):
+def of_torch(model):
     """Peaks relative to PyTorch's, keeping all and by `recompute_cheap`."""
-    file = result("models_torch")
-    return [f"{file[model]['peak_ratio']:.2f} and {file[model]['peak_ratio_cheap']:.2f}" for model in models]
+    compared = Comparison(model)
+    return " and ".join(f"{allocated(row) / allocated(compared.eager):.2f}" for row in (compared.kept, compared.cheap()))
 
 
 def rehearsed(half_residual):
@@ -201,14 +148,14 @@ def speed(model):
 
 def results():
     """docs/results.md's: what was measured, its figure, and the files."""
-    small, models, seeds = result("gpt_small_seeds"), result("models_torch"), {
+    small, seeds = result("gpt_small_seeds"), {
         name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
     kept, blocks = result("gpt_12_blocks_none"), result("gpt_12_blocks_blocks")
     share = (blocks["peak_bytes_allocated"] - blocks["resident_bytes"]) / (kept["peak_bytes_allocated"] - kept["resident_bytes"])
-    stream, recurrent, busy = result("residual_stream"), result("recurrent_torch"), result("busy_machine")["median"]
+    stream, busy = result("residual_stream"), result("busy_machine")["median"]
     traces = max(row[part]["ratio"] for row in result("allocator_traces")["rows"] for part in ("whole", "steady"))
     unet = next(row for row in result("unet_large_images")["rehearsed"] if row["recompute"] == "cheap")
-    ratios = of_torch(["resnet18", "resnet50", "resnet152", "vgg16", "vgg16_bn", "unet", "unet_bilinear", "maskrcnn", "bert", "gpt2"])
+    compared = {model: f"memory_speed_{model}" for model in MODELS}
     gpu, host = (benchmark("allocator", f"two_threads_for_one/{where}/live:1000/history:0")["ratio"] for where in ("gpu", "host"))
     threads = {when: busy[f"{when}, 2 threads, 0 busy processes"] / busy[f"{when}, 1 threads, 0 busy processes"] for when in ("now", "before")}
     seconds = {name: file["mean_wall_seconds"] for name, file in seeds.items()}
@@ -229,17 +176,12 @@ def results():
         ("GPT-2 124M, 64, 16 and 4 sequences of 1024 tokens in bf16, nothing recomputed: peak on a GPU as rehearsed on a machine without "
          "one (not measured on a GPU)",
          f"{rehearsed(False)}; with the residual stream in bf16 {rehearsed(True)}; with graphs 0.5 GB more than without", "gpt2_rehearsed"),
-        ("a training step of ResNet-50 (8 x 224 x 224), U-Net (384 x 384), VGG-16 (4 x 224 x 224) and BERT-base (4 x 128), f32: speed "
-         "beside PyTorch 2.15 eager",
-         ", ".join(f"{models[model]['median_speed_ratio']:.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) + " times", "models_torch"),
-        ("a training step's peak relative to PyTorch's, nothing recomputed and with `recompute_cheap`: ResNet of 8 x 224 x 224, VGG-16 of "
-         "4 x 224 x 224, U-Net of 384 x 384, Mask R-CNN with ResNet-50 FPN of 800 x 1216, BERT-base and GPT-2 of 4 x 128",
-         "ResNet-18 {}, ResNet-50 {}, ResNet-152 {}; VGG-16 {}, with batch norm {}; U-Net {}, bilinear {}; Mask R-CNN {}; BERT {}; GPT-2 {}"
-         .format(*ratios), "models_torch"),
-        ("two layers of LSTM and of GRU (512 wide, 128 steps of 16): speed, and peak relative to PyTorch's",
-         "{:.2f} and {:.2f} times; {:.2f} and {:.2f}".format(
-             *(recurrent[model]["median_speed_ratio"] for model in ("lstm", "gru")),
-             *(recurrent[model]["peak_bytes"] / recurrent[model]["peak_bytes_torch"] for model in ("lstm", "gru"))), "recurrent_torch"),
+        ("a training step of ResNet-50, U-Net, VGG-16 and BERT-base, f32: steps in a time beside PyTorch 2.15 eager",
+         ", ".join(f"{faster(Comparison(model).kept, Comparison(model).eager):.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) +
+         " times as many", *(compared[model] for model in ("resnet50", "unet", "vgg16", "bert"))),
+        ("a training step's peak relative to PyTorch's, nothing recomputed and with `recompute_cheap`; inputs are in the "
+         "[table of models](models.md#memory-and-speed)", "; ".join(f"{title}: {of_torch(model)}" for model, title in MODELS.items()),
+         *compared.values()),
         ("U-Net, base width 64, 1400 x 2100 pixels, f32, AdamW, four images by accumulation: peak as rehearsed for a GPU of 10.76 GiB (not "
          "measured on a GPU); one real step on a processor took what was predicted, to the byte",
          f"{unet['peak_bytes_predicted'] / 1e9:.2f} GB with `--recompute cheap`", "unet_large_images"),
@@ -276,15 +218,26 @@ PAGES = {"README.md": {"peaks": peaks}, "docs/results.md": {"results": results},
                            "large images": large_images, "fronts": fronts}}
 
 
+PICTURES = {"docs/speed.svg": lambda: speed_picture.draw(Comparison("gpt")),
+            "docs/plans.svg": lambda: plan_picture.draw(result("plan_speed")["gpt_12_blocks"])}
+
+
+def remade():
+    """Each page and picture as the files have it."""
+    for name, tables in PAGES.items():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        for mark, make in tables.items():
+            page = between_marks(page, f"{mark}: figures of bench/tables.py", make(), name)
+        yield name, page
+    for name, draw in PICTURES.items():
+        yield name, draw()
+
+
 def main():
     differ = []
-    for name, tables in PAGES.items():
+    for name, made in remade():
         path = ROOT / name
-        page = path.read_text(encoding="utf-8")
-        made = page
-        for mark, make in tables.items():
-            made = between_marks(made, f"{mark}: figures of bench/tables.py", make(), name)
-        if made == page:
+        if path.exists() and path.read_text(encoding="utf-8") == made:
             continue
         differ.append(name)
         if "--write" in sys.argv:

@@ -1,6 +1,6 @@
 // Training steps of whole models on random data: seconds, and the peak beside what a rehearsal predicted. On the CPU or
-// a GPU; with --device dry only the prediction, on any machine. One JSON object on standard output. With PyTorch in
-// turn: bench/peers/compare_models.py.
+// a GPU; with --device dry only the prediction, on any machine. One JSON object on standard output. scripts/gpu runs
+// it; memory_speed compares techniques, and PyTorch.
 //   model_step --model resnet50 --batch 8 --height 224 --width 224 --recompute cheap
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 // Matrix products as training asks for them: the three of a Linear, at the sizes of two GPTs; tiny ones; batches. Shows
 // GFLOP/s, their share of what oneDNN reaches by itself at the same sizes, and bytes of scratch. `--threads` is not a
-// flag here: HEADROOM_THREADS chooses (2 by default).
+// flag here: HEADROOM_THREADS chooses (2 by default). With OMP_WAIT_POLICY=passive in the environment, as scripts/bench
+// sets it: else OpenMP's threads, which oneDNN alone computes with, go on spinning while ours work.
 #include <numeric>
 #include <vector>
 

@@ -1,5 +1,4 @@
-// A training step of two recurrent layers, forward and backward: 512 wide, 128 steps, a batch of 16. With PyTorch in
-// turn: bench/peers/compare_recurrent.py.
+// A training step of two recurrent layers, forward and backward: 512 wide, 128 steps, a batch of 16.
 //     nn_recurrent_bench --benchmark_filter='Lstm/0' --benchmark_repetitions=5
 // `peak` is what the step has at most, weights, x and their gradients included; `kept` what forward leaves for
 // backward. The argument is `checkpoint`: 0, or -1 for the square root of time.

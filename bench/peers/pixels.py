@@ -55,13 +55,12 @@ class UNet(nn.Module):
 
 
 class MaskRcnn(nn.Module):
-    """torchvision's by its defaults, all of it trained, without resizing; the sum of its losses. Unless there are to be few
-    masks, a region shows an object that it touches, so that a quarter of the sampled ones have masks, as many as there can
-    be."""
+    """torchvision's by its defaults, all of it trained, without resizing; the sum of its losses. But a region shows an object
+    that it touches, so that a quarter of the sampled ones have masks, as many as there can be."""
 
     def __init__(self, flags):
         super().__init__()
-        overlap = 0.5 if flags.few_masks else 1e-3
+        overlap = 1e-3
         self.model = torchvision.models.detection.maskrcnn_resnet50_fpn(
             weights=None, weights_backbone=None, num_classes=flags.classes, min_size=min(flags.height, flags.width),
             max_size=max(flags.height, flags.width), box_fg_iou_thresh=overlap, box_bg_iou_thresh=overlap)

@@ -119,7 +119,6 @@ def parse(arguments=None):
     for name, default in {"accumulate": 1, "steps": 5, "longest": 30, "threads": os.cpu_count()}.items():
         parser.add_argument(f"--{name}", type=whole, default=default)
     parser.add_argument("--fraction", type=fraction_of, help="the activation memory budget, of what the baseline keeps")
-    parser.add_argument("--few-masks", action="store_true", help="of maskrcnn: only regions that it finds untrained have some")
     parser.add_argument("--no-peak", dest="peak", action="store_false", help="seconds alone, on a CPU")
     parser.add_argument("--list", action="store_true", help="print the rows that there are for the model")
     parser.add_argument("--techniques", type=lambda text: text.split(","),
