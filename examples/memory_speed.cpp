@@ -187,10 +187,10 @@ Json comparison_of(const Flags& flags, const Profile& profile, const techniques:
 }
 
 void print(const std::vector<techniques::Row>& rows, std::size_t within) {
-    fmt::print("{:<32}{:<12}{:>6}{:>7}{:>10}{:>5}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved",
+    fmt::print("{:<34}{:<12}{:>6}{:>7}{:>10}{:>5}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved",
                within > 0 ? "fits" : "", "step", "samples/s", "again", "largest", "bits");
     for (const techniques::Row& row : rows) {
-        fmt::print("{:<32}{:<12}", (row.peer.empty() ? "" : "PyTorch: ") + row.technique, row.name);
+        fmt::print("{:<34}{:<12}", (row.peer.empty() ? "" : "PyTorch: ") + row.technique, row.name);
         if (!row.refused.empty()) {
             fmt::print("  {}\n", row.refused);
             continue;
