@@ -31,7 +31,7 @@ def table(head, rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
-MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet50": "ResNet-50", "resnet152": "ResNet-152", "vgg16": "VGG-16",
+MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet50": "ResNet-50", "vgg16": "VGG-16",
           "vgg16_bn": "VGG-16 with batch norm", "unet": "U-Net, base width 64", "unet_bilinear": "the same, bilinear",
           "maskrcnn": "Mask R-CNN, ResNet-50 FPN", "bert": "BERT-base, hidden words", "gpt2": "GPT-2 124M", "lstm": "LSTM, 2 x 512",
           "gru": "GRU, 2 x 512"}

@@ -237,6 +237,7 @@ void compare(Flags flags) {
         const auto watch = [&](const techniques::Row& row, std::int64_t round) {
             training::say("round {} of {}: {}{}, {}", round + 1, flags.question.rounds,
                           row.peer.empty() ? "" : "PyTorch: ", row.technique, row.name);
+            std::fflush(stdout);  // rounds take minutes
         };
         std::optional<techniques::Peers> peers;
         if (flags.peers) peers.emplace(flags.question, flags.device, profile.threads);

@@ -35,7 +35,7 @@ class Comparisons(unittest.TestCase):
     """What memory_speed measured beside PyTorch."""
 
     def test_rows_are_as_predicted_and_have_the_same_bits(self):
-        files = {model: tables.Comparison(model) for model in (*tables.FRONTS, "gpt_small", "gpt_large")}
+        files = {model: tables.Comparison(model) for model in (*tables.MODELS, "gpt_small", "gpt_large")}
         for model, compared in files.items():
             ours = [row for row in compared.rows if row["framework"] == "headroom"]
             self.assertTrue(ours, model)
@@ -54,9 +54,10 @@ class Comparisons(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
-    def test_have_the_figures_of_the_files(self):
+    def test_and_pictures_have_the_figures_of_the_files(self):
         run = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual({path.name for path in (ROOT / "docs").glob("*.svg")}, {pathlib.Path(name).name for name in tables.PICTURES})
 
     def test_a_page_that_differs_is_named(self):
         page = (ROOT / "README.md").read_text(encoding="utf-8")
