@@ -221,9 +221,32 @@ void Context::check_policies() {
     }
 }
 
-kernels::RandomKey Context::next_random() {
-    kernels::RandomKey key = kernels::op_key(seed_, take_random_counter());
-    key.shift = tape_.exec().random_shift();
+void Context::open_micro_batch() {
+    if (in_micro_batch_) throw Error("context: a micro-batch begins in another one");
+    tape_.open_micro_batch(micro_batch_policy_ ? &*micro_batch_policy_ : nullptr);
+    for (Draws& draws : draws_) draws.uses = 0;
+    in_micro_batch_ = true;
+}
+
+void Context::close_micro_batch() {
+    tape_.close_region();
+    in_micro_batch_ = false;
+    ++random_counter_;
+}
+
+kernels::RandomKey Context::next_random(kernels::RandomDomain domain) {
+    std::uint64_t seed = seed_, number = random_counter_;
+    if (in_micro_batch_) {
+        const PathId path = tape_.path();
+        if (path >= draws_.size()) draws_.resize(path + 1);
+        Draws& draws = draws_[path];
+        if (draws.module == 0) draws.module = kernels::fnv1a(memory_->path(path));
+        seed = kernels::use_seed(seed_, draws.module, draws.uses++);
+    } else {
+        ++random_counter_;
+    }
+    kernels::RandomKey key = kernels::random_key(seed, domain, number);
+    key.shift = exec().random_shift();
     return key;
 }
 

@@ -144,12 +144,13 @@ class Context {
     /// finite; null if called now.
     void after_backward(Tape::Update update) { tape_.after_backward(std::move(update)); }
 
-    // Random state: (seed, counter). Every random op takes the next counter.
+    // Random state: (seed, counter). A micro-batch (`MicroBatchScope`) takes one number of the counter. What is drawn
+    // in it is a function of the seed, that number, the module's path, and how often that module has drawn in it
+    // before: not of other modules, and not of who computes the micro-batch. Outside of them each random op takes a
+    // number.
     std::uint64_t seed() const { return seed_; }
-    /// The key for the next random op; takes the next counter.
-    kernels::RandomKey next_random();
-    /// The next counter, for randomness on the host.
-    std::uint64_t take_random_counter() { return random_counter_++; }
+    /// The key for the next random op, or for randomness on the host.
+    kernels::RandomKey next_random(kernels::RandomDomain domain = kernels::RandomDomain::op);
     std::uint64_t random_counter() const { return random_counter_; }
     void set_random_counter(std::uint64_t counter) { random_counter_ = counter; }
     /// "random.seed" and "random.counter".
@@ -183,6 +184,8 @@ class Context {
     void check_policies();
     void check_finite(const TapeRegion& region);
     bool keeps_tuning() const;
+    void open_micro_batch();
+    void close_micro_batch();
 
     std::shared_ptr<CudaDevice> device_;
     StreamState state_;
@@ -190,6 +193,12 @@ class Context {
     std::shared_ptr<DeviceMemory> memory_;
     std::uint64_t seed_;
     std::uint64_t random_counter_ = 0;
+    struct Draws {
+        std::uint64_t module = 0;  ///< fnv1a of the path; 0: not asked for yet
+        std::uint64_t uses = 0;    ///< in the micro-batch
+    };
+    std::vector<Draws> draws_;  ///< by PathId
+    bool in_micro_batch_ = false;
     std::uint64_t settings_version_ = 0;
     std::filesystem::path tuning_file_;
     std::optional<Dtype> autocast_;
@@ -226,19 +235,17 @@ class RegionScope {
     Context& context_;
 };
 
-/// The forward pass of a micro-batch: its ops are counted from 0, and the policy of micro-batches decides about them.
-/// It ends before backward.
+/// The forward pass of a micro-batch: its ops are counted from 0, the policy of micro-batches decides about them, and
+/// it takes one number of the random counter. It ends before backward. There is none in another.
 class MicroBatchScope {
   public:
-    explicit MicroBatchScope(Context& context) : tape_(context.tape()) {
-        tape_.open_micro_batch(context.micro_batch_policy_ ? &*context.micro_batch_policy_ : nullptr);
-    }
-    ~MicroBatchScope() { tape_.close_region(); }
+    explicit MicroBatchScope(Context& context) : context_(context) { context.open_micro_batch(); }
+    ~MicroBatchScope() { context_.close_micro_batch(); }
     MicroBatchScope(const MicroBatchScope&) = delete;
     MicroBatchScope& operator=(const MicroBatchScope&) = delete;
 
   private:
-    Tape& tape_;
+    Context& context_;
 };
 
 /// In its scope nothing is recorded: evaluation and sampling.

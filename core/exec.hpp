@@ -115,6 +115,7 @@ class Exec {
         CaptureScope(Exec& exec, PoolId pool, const std::uint64_t* shift) : exec_(exec) {
             exec.pool_ = pool;
             exec.random_shift_ = shift;
+            exec.random_drawn_ = false;
             exec.capturing_ = true;
         }
         ~CaptureScope() {
@@ -128,7 +129,13 @@ class Exec {
       private:
         Exec& exec_;
     };
-    const std::uint64_t* random_shift() const { return random_shift_; }
+    /// For the key of a random op.
+    const std::uint64_t* random_shift() {
+        random_drawn_ = true;
+        return random_shift_;
+    }
+    /// Whether it was asked for since the last such scope began.
+    bool random_drawn() const { return random_drawn_; }
     /// Errors: CaptureError in such a scope, since `what` needs the host.
     void check_not_captured(const char* what) const;
     /// For the tape: does an op's work; an error that leaves it names the module.
@@ -188,6 +195,7 @@ class Exec {
     bool fills_memory_ = false;
     PoolId pool_ = 0;
     const std::uint64_t* random_shift_ = nullptr;
+    bool random_drawn_ = false;
     bool capturing_ = false;
 };
 

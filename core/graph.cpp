@@ -36,7 +36,8 @@ WorkGraph::WorkGraph(GraphMemory& memory, const std::function<void()>& work)
     try {
         if (gpu) gpu->begin_capture();
         work();
-        draws_ = context.random_counter() - counter_;
+        advance_ = context.random_counter() - counter_;
+        draws_ = context.exec().random_drawn();
         context.set_random_counter(counter_);
         if (gpu) graph_ = gpu->end_capture();
     } catch (const DeviceError& error) {  // a library refuses
@@ -54,12 +55,12 @@ WorkGraph::~WorkGraph() = default;
 void WorkGraph::launch() const {
     Context& context = memory_.context();
     const std::uint64_t counter = context.random_counter();
-    if (draws_ > 0) {
+    if (draws_) {
         std::uint64_t shift = counter - counter_;  // around zero, if need be
         upload(context.exec(), contiguous_view(&shift, Dtype::i64, {}), memory_.shift_);
     }
     if (graph_) context.gpu()->launch(*graph_);
-    context.set_random_counter(counter + draws_);
+    context.set_random_counter(counter + advance_);
 }
 
 }  // namespace headroom

@@ -9,7 +9,7 @@
 //     forward.launch();                                                 // y is computed from x, where they lie
 //
 // Results on the host (a count, a branch that was taken) stay as they were at the capture. Random ops draw as they
-// would without a graph: each launch advances the context's counter by its number of draws.
+// would without a graph: each launch advances the context's counter as the captured work did.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,7 +57,8 @@ class WorkGraph {
     GraphMemory& memory_;
     std::unique_ptr<kernels::CudaGraph> graph_;  ///< null in a dry run
     std::uint64_t counter_;                      ///< the context's counter at the capture
-    std::uint64_t draws_ = 0;
+    std::uint64_t advance_ = 0;                  ///< of the counter, by the work
+    bool draws_ = false;
 };
 
 }  // namespace headroom

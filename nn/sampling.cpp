@@ -50,8 +50,7 @@ std::int32_t draw(const std::vector<float>& logits, const SamplingOptions& optio
 }  // namespace
 
 TokenDraws::TokenDraws(Context& context, const SamplingOptions& options)
-    : options_(checked(options)),
-      key_(kernels::random_key(context.seed(), kernels::RandomDomain::sampling, context.take_random_counter())) {}
+    : options_(checked(options)), key_(context.next_random(kernels::RandomDomain::sampling)) {}
 
 std::int32_t TokenDraws::operator()(const Tensor& logits) {
     if (!logits.defined() || logits.numel() == 0) throw Error("sampling: there are no logits to draw from");

@@ -158,7 +158,10 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     task_->order().restore(start.order);
     context_.set_random_counter(start.random_counter);
     context_.find_non_finite(true);
-    for (std::int64_t i = 0; i < options_.accumulate && !context_.first_non_finite(); ++i) loss(task_->batch());
+    for (std::int64_t i = 0; i < options_.accumulate && !context_.first_non_finite(); ++i) {
+        const MicroBatchScope scope(context_);
+        loss(task_->batch());
+    }
     context_.find_non_finite(false);
     const std::optional<std::string>& path = context_.first_non_finite();
     const std::string where =

@@ -87,10 +87,10 @@ struct AttentionOptions {
 /// softmax(scale q k^T + mask, over visible keys) v per batch and head, of packed inputs: qkv [B, T, (H + 2 G) * D]
 /// holds H heads of queries, then G of keys, then G of values, H a multiple of G; query head h reads key head
 /// h / (H / G). The result is [B, T, H * D]. Floating dtypes; f32 is cast to the half dtype under `Autocast`, masks are
-/// not. The gradient is written straight into the packed layout. Dropout takes the next random counter; it decides for
-/// each batch, head, query and key what is dropped. Errors: ShapeError, also for a length outside of [0, S];
-/// DtypeError; Error for a mask that requires a gradient, a mask of both scores and keys, or a dropout outside of [0,
-/// 1].
+/// not. The gradient is written straight into the packed layout. Dropout has a key of `Context::next_random`; it
+/// decides for each batch, head, query and key what is dropped. Errors: ShapeError, also for a length outside of [0,
+/// S]; DtypeError; Error for a mask that requires a gradient, a mask of both scores and keys, or a dropout outside of
+/// [0, 1].
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, AttentionOptions options);
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, bool causal, double scale = 0);
 

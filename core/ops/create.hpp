@@ -3,7 +3,7 @@
 // region that is recomputed makes them again. For values that the program already has see `Context::from_host`.
 //
 //     Tensor positions = arange(context, 0, 64);                   // i64 [64]
-//     Tensor noise = randn(context, {8, 128});                     // f32, takes the next random counter
+//     Tensor noise = randn(context, {8, 128});                     // f32, by `Context::next_random`
 //     Tensor mask = causal_mask(context, 64, 64);                  // bool: may query t see key s
 //     scores = where(mask, scores, full(context, {}, -1e9));
 #include <optional>
@@ -113,7 +113,7 @@ Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dt
 Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 /// `full` with 1.
 Tensor ones(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
-/// Normal values, drawn with the context's next random counter. Errors: DtypeError unless floating.
+/// Normal values, of `Context::next_random`. Errors: DtypeError unless floating.
 Tensor randn(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double mean = 0.0, double deviation = 1.0);
 /// Uniform values in [low, high), which rounding may reach. Errors: DtypeError unless floating.
 Tensor rand(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double low = 0.0, double high = 1.0);

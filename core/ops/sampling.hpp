@@ -5,7 +5,7 @@
 //     Tensor order = randperm(context, 60000);
 //     Tensor classes = multinomial(softmax(logits), 5);        // [8, 65] -> [8, 5], no class twice
 //
-// Recorded with the context's next random counter, so that a region that is recomputed draws the same.
+// Recorded with a key of `Context::next_random`, so that a region that is recomputed draws the same.
 #include <headroom/core/apply.hpp>
 
 namespace headroom {

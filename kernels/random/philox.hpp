@@ -3,7 +3,8 @@
 // 1, 2, 3", SC 2011): random words are a function of a key and a position, so nothing is stored and every word can be
 // computed again. Not for cryptography. Arrays are filled by `random.hpp`; this is for single values, in order.
 //
-//     const RandomKey key = op_key(seed, counter);             // one per recorded op
+//     const RandomKey key = op_key(seed, counter);             // one per op outside of micro-batches
+//     const RandomKey in = op_key(use_seed(seed, fnv1a("blocks.0.mlp"), use), micro_batch);  // and in one
 //     const RandomKey init = path_key(seed, "blocks.0.up.w");  // one per parameter, whatever the order of construction
 //     std::uint32_t word = philox(key, i / 4)[i % 4];          // the word of element i
 #include <array>
@@ -42,6 +43,19 @@ constexpr std::uint64_t fnv1a(std::string_view text) {
 /// The key of the op that draws as the `counter`-th.
 constexpr RandomKey op_key(std::uint64_t seed, std::uint64_t counter) {
     return random_key(seed, RandomDomain::op, counter);
+}
+
+/// The finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
+/// one to one, each bit of the result depends on all bits.
+constexpr std::uint64_t mixed(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+/// The seed of what a module draws the `use`-th time in a micro-batch; `module`: fnv1a of its path.
+constexpr std::uint64_t use_seed(std::uint64_t seed, std::uint64_t module, std::uint64_t use) {
+    return mixed(mixed(mixed(seed) ^ module) + use);
 }
 
 /// The key of the initial values of the parameter at `path`.

@@ -459,11 +459,21 @@ FAULTS = [
     *of("chunks", "core/tape/replay.cpp", "core_linear_cross_entropy_test", "*",
         ("replay: gradients of no input", ".gradients = record.gradients}", ".gradients = 0}")),
 
+    # --- What a micro-batch draws.
+    *of("draws", "core/context.cpp", "core_random_numbers_test", "*",
+        ("draws: each use is the first", "draws.uses++", "draws.uses"),
+        ("draws: uses go on in the next micro-batch", "draws.uses = 0;", ""),
+        ("draws: all modules alike", "kernels::fnv1a(memory_->path(path))", "1"),
+        ("draws: whatever the seed", "kernels::use_seed(seed_,", "kernels::use_seed(0,"),
+        ("draws: a micro-batch takes no number", "in_micro_batch_ = false;\n    ++random_counter_;", "in_micro_batch_ = false;"),
+        ("draws: and one more for each draw", "draws.uses++);", "draws.uses++);\n        ++random_counter_;"),
+        ("draws: no number outside of micro-batches", "    } else {\n        ++random_counter_;", "    } else {")),
+
     # --- What a graph does again with what was there when it was made.
     *of("graphs", "core/graph.cpp", "optim_graphs_cuda_test", "*MayChange/AtOnce",
-        ("graphs: random numbers of the capture", "if (draws_ > 0) {", "if (false) {"),
-        ("graphs: the counter stays", "context.set_random_counter(counter + draws_);", ""),
-        ("graphs: the counter moves while one is made", "- counter_;\n        context.set_random_counter(counter_);", "- counter_;"),
+        ("graphs: random numbers of the capture", "if (draws_) {", "if (false) {"),
+        ("graphs: the counter stays", "context.set_random_counter(counter + advance_);", ""),
+        ("graphs: the counter moves while one is made", "random_drawn();\n        context.set_random_counter(counter_);", "random_drawn();"),
         ("graphs: memory that others get, too", "scope(context.exec(), memory.pool_,", "scope(context.exec(), 0,")),
     *of("graphs", "optim/step_graphs.cpp", "optim_graphs_cuda_test", "*MayChange/AtOnce",
         ("graphs: inputs of the capture", "kernels::copy(stream, from, to);", "static_cast<void>(stream), static_cast<void>(from), static_cast<void>(to);")),

@@ -13,6 +13,8 @@
 
 #include <gmock/gmock.h>
 
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/files/safetensors.hpp>
@@ -20,6 +22,7 @@
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/training/one_layer_task.hpp>
 #include <headroom/training/data_task.hpp>
 #include <headroom/training/endless_task.hpp>
 
@@ -372,6 +375,23 @@ TEST(TrainerWithoutEpochs, WantsSteps) {
     EXPECT_THAT([&] { Trainer(task<Endless>(), {.print = false}).run(context); },
                 ThrowsMessage<Error>(HasSubstr("the data has no end; say how many .steps there are")));
     EXPECT_EQ(Trainer(task<Endless>(), {.steps = 3, .print = false}).run(context).steps, 3);
+}
+
+/// A module whose output is not finite for one draw of twenty.
+class Unlucky final : public test::OneLayerTask {
+  public:
+    Unlucky(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
+    Loss loss(const Batch& batch) override {
+        const Tensor sum = test::OneLayerTask::loss(batch).sum();
+        const RegionScope region(context_, context_.module_path("unlucky"));
+        return Loss(sum * log(rand(context_, {}, Dtype::f32, -0.05, 1)), 1);
+    }
+};
+
+TEST(TrainerOfADrawThatIsNotFinite, NamesTheModuleThatDrew) {
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    EXPECT_THAT([&] { Trainer(task<Unlucky>(), {.accumulate = 3, .steps = 200, .print = false}).run(context); },
+                ThrowsMessage<Error>(HasSubstr("the first output that was not finite is that of unlucky")));
 }
 
 }  // namespace
