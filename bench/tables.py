@@ -146,12 +146,18 @@ def speed(model):
     return f"{faster(compared.kept, compared.eager):.2f} times as many", compared.name
 
 
+def recomputed_share(kept, again):
+    """Of what a training has in use beyond its state, the share that is left if it recomputes; both end with the same bits."""
+    assert kept["state_sha256"] == again["state_sha256"]
+    beyond = [run["peak_bytes_allocated"] - run["resident_bytes"] for run in (again, kept)]
+    return beyond[0] / beyond[1]
+
+
 def results():
     """docs/results.md's: what was measured, its figure, and the files."""
     small, seeds = result("gpt_small_seeds"), {
         name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
-    kept, blocks = result("gpt_12_blocks_none"), result("gpt_12_blocks_blocks")
-    share = (blocks["peak_bytes_allocated"] - blocks["resident_bytes"]) / (kept["peak_bytes_allocated"] - kept["resident_bytes"])
+    share = recomputed_share(result("gpt_12_blocks_none"), result("gpt_12_blocks_blocks"))
     stream, busy = result("residual_stream"), result("busy_machine")["median"]
     traces = max(row[part]["ratio"] for row in result("allocator_traces")["rows"] for part in ("whole", "steady"))
     unet = next(row for row in result("unet_large_images")["rehearsed"] if row["recompute"] == "cheap")
@@ -160,7 +166,6 @@ def results():
     threads = {when: busy[f"{when}, 2 threads, 0 busy processes"] / busy[f"{when}, 1 threads, 0 busy processes"] for when in ("now", "before")}
     seconds = {name: file["mean_wall_seconds"] for name, file in seeds.items()}
     ops = {name: 1e9 * benchmark("tape", f"{name}_median")["time_per_op"] for name in ("RecordAndDrop", "Backward")}
-    assert kept["state_sha256"] == blocks["state_sha256"]
     rows = [
         ("small GPT (4 layers, width 128), tokens/s beside PyTorch 2.15 eager", *speed("gpt_small")),
         ("larger GPT (4 layers, width 768), the same", *speed("gpt_large")),

@@ -28,10 +28,22 @@ GPT = ["--model", "gpt", "--layers", "2", "--width", "64", "--block", "16", "--b
 TINY = {
     "gpt": (GPT, 4 * 64),
     "resnet18": (["--model", "resnet18", "--height", "64", "--width", "64", "--batch", "4"], 9 * 512),
-    "unet": (["--model", "unet", "--height", "32", "--width", "32", "--batch", "2"], 9 * 1024),
+    "unet": (["--model", "unet", "--height", "32", "--width", "26", "--batch", "2"], 9 * 1024),  # the width halves unevenly
     "lstm": (["--model", "lstm", "--block", "8", "--batch", "2", "--classes", "65"], 4 * 512),
 }
+# The others, and the length of their batch's axes.
+SMALL = {
+    **{model: (["--height", "32", "--width", "32"], (2, 3, 32, 32)) for model in ("vgg16", "vgg16_bn", "mlp", "unet_bilinear")},
+    "maskrcnn": (["--height", "64", "--width", "96"], (2, 3, 64, 96)),
+    **{model: (["--block", "8"], (2, 8)) for model in ("gpt2", "bert")},
+    "gru": (["--block", "8", "--classes", "65"], (8, 2)),
+}
 COMPILED = ("compiled", "activation memory budget")
+
+
+def small(model, *more):
+    size, shape = SMALL[model]
+    return train.parse(["--model", model, *size, "--batch", "2", *more]), shape
 
 
 def program(*arguments, torch=True):
@@ -126,6 +138,12 @@ class Rows(unittest.TestCase):
         names = re.findall(r'^ +\{"(\w+)", \w+', models[models.index("std::map<std::string, Model> models{"):], re.MULTILINE)
         self.assertGreater(len(names), 10)
         self.assertLessEqual(set(names), set(train.FAMILY))
+        usual = dict(re.findall(r"(\w+) = (\d+)", (ROOT / "examples" / "models" / "models.hpp").read_text(encoding="utf-8").split("kUsualSizes")[0]))
+        self.assertEqual({name: int(size) for name, size in usual.items()}, train.SIZES)
+        sizes = {name.replace("_", ""): {key: int(size) for key, size in re.findall(r"\.(\w+) = (\d+)", text)}
+                 for name, text in re.findall(r"^Model (\w+)\([^)]*\) \{\n    return \{\.sizes = \{([^}]*)\}", models, re.MULTILINE)}
+        sizes["unet_bilinear"] = sizes["unet"]
+        self.assertEqual(sizes, train.SIZES_OF)
         techniques = (ROOT / "examples" / "models" / "techniques.cpp").read_text(encoding="utf-8")
         for short, technique in list(train.TECHNIQUES.items())[:6]:
             self.assertIn(f'{{"{short}", ', techniques)
@@ -136,11 +154,11 @@ class Rows(unittest.TestCase):
 class Trainings(unittest.TestCase):
     def test_a_step_that_takes_too_long_ends_the_training(self):
         training = importlib.import_module("training")
-        flags = train.parse([*GPT, "--steps", "3", "--longest", "1"])
+        flags = train.parse([*GPT, "--longest", "1"])
         waits = unittest.mock.patch.object(training.Training, "step", lambda _: time.sleep(2))  # the first one may
         make = importlib.import_module("tokens").MODELS["gpt"]
         with waits, self.assertRaises(TimeoutError):
-            training.trained(make, flags, 3)
+            training.trained(make, flags, 2)
 
     def loss(self, size, *arguments):
         """Of the third step."""
@@ -169,6 +187,41 @@ class Trainings(unittest.TestCase):
                     elif row["technique"] == "gradient accumulation":  # micro-batches have the same samples
                         expected = of_batch[row["batch"]]
                         self.assertAlmostEqual(loss, expected, delta=length * EPSILON * expected)
+
+    def test_each_model_takes_a_step_and_has_blocks_if_it_lists_them(self):
+        training = importlib.import_module("training")
+        for model in SMALL:
+            if model == "bert" and not importlib.util.find_spec("transformers"):
+                continue
+            with self.subTest(model=model):
+                flags, shape = small(model)
+                make = importlib.import_module(train.FAMILY[model]).MODELS[model]
+                _, batch, blocks = make(flags, "cpu")
+                self.assertEqual(tuple(batch[0].shape), shape)
+                self.assertEqual(len(list(blocks)) == 0, train.lacks(model, "gradient checkpointing"))
+                trained = training.Training(make, flags)
+                self.assertTrue(math.isfinite(trained.step()))
+                self.assertTrue(all(parameter.grad is None for parameter in trained.model.parameters()))
+
+    def test_matrices_decay_alone(self):
+        torch = importlib.import_module("torch")
+        linear = torch.nn.Linear(3, 4)
+        groups = importlib.import_module("training").adamw(linear, decay=0.25).param_groups
+        self.assertEqual([(group["weight_decay"], group["params"]) for group in groups], [(0.25, [linear.weight]), (0.0, [linear.bias])])
+
+    def test_images_lie_as_the_technique_says(self):
+        torch = importlib.import_module("torch")
+        for technique, layout in (("baseline", torch.channels_last), ("NCHW", torch.contiguous_format)):
+            flags, _ = small("vgg16_bn", "--technique", technique)
+            model, batch, _ = importlib.import_module("images").MODELS["vgg16_bn"](flags, "cpu")
+            for array in (batch[0], next(weight for weight in model.parameters() if weight.dim() == 4 and weight.shape[1] > 3)):
+                self.assertTrue(array.is_contiguous(memory_format=layout), technique)
+
+    def test_a_gpt_is_initialised_as_gpt2(self):
+        model = importlib.import_module("tokens").Gpt(65, 16, 8, 2, 128)
+        of = {name: parameter.std().item() for name, parameter in model.blocks[3].named_parameters()}
+        for name, deviation in (("up.weight", 0.02), ("down.weight", 0.02 / math.sqrt(16)), ("projection.weight", 0.02 / math.sqrt(16))):
+            self.assertAlmostEqual(of[name], deviation, delta=0.05 * deviation)  # 16,384 values at least: 0.0055 is one deviation
 
     @unittest.skipUnless(shutil.which("c++") or shutil.which("g++"), "torch.compile needs a C++ compiler")
     def test_a_compiled_model_has_the_same_loss(self):

@@ -4,9 +4,12 @@ import importlib.util
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "bench" / "tables.py"
@@ -14,6 +17,25 @@ sys.path.insert(0, str(SCRIPT.parent))
 SPEC = importlib.util.spec_from_file_location("tables", SCRIPT)
 tables = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(tables)
+import chart  # noqa: E402
+import comparison  # noqa: E402
+import plan_picture  # noqa: E402
+import speed_picture  # noqa: E402
+
+
+def row(framework="headroom", **figures):
+    """One of memory_speed's."""
+    return {"framework": framework, "technique": "plan", "name": "", "dtype": "f32", "optimizer": "adamw", "batch": 4, "accumulate": 1,
+            "refused": None, "peak_bytes_allocated": 90, "peak_bytes_reserved": 100, "samples_per_second": 10.0,
+            "step_seconds_runs": [1.0], **figures}
+
+
+def compared(*rows):
+    """Such rows behind two baselines that are large and slow."""
+    large = {"technique": "baseline", "peak_bytes_allocated": 1000, "peak_bytes_reserved": 1000, "samples_per_second": 1.0}
+    file = {"effective_batch": 4, "rows": [row(**large), row("pytorch", **large | {"samples_per_second": 0.5}), *rows]}
+    with unittest.mock.patch.object(comparison, "result", lambda _: file):
+        return comparison.Comparison("made up")
 
 
 class ResultFiles(unittest.TestCase):
@@ -53,21 +75,96 @@ class Comparisons(unittest.TestCase):
                                   "activation memory budget"}, techniques, model)
 
 
+class Points(unittest.TestCase):
+    def test_one_that_is_as_good_in_one_way_and_better_in_the_other_covers(self):
+        for better in ({"peak_bytes_reserved": 99}, {"samples_per_second": 11.0}, {}):
+            self.assertEqual(compared(row(**better), row("pytorch")).uncovered()[1], [], better)
+        for worse in ({"peak_bytes_reserved": 101}, {"samples_per_second": 9.0}):
+            self.assertEqual(len(compared(row(**worse), row("pytorch")).uncovered()[1]), 1, worse)
+
+    def test_the_smallest_does_the_same_training(self):
+        others = [row(peak_bytes_reserved=40, **other) for other in ({"dtype": "bf16"}, {"optimizer": "sgd"}, {"batch": 2}, {"framework": "pytorch"},
+                                                                     {"refused": "why"})]
+        same = row(peak_bytes_reserved=50, batch=2, accumulate=2)
+        self.assertEqual(compared(*others, row(), same).smallest("headroom"), same)
+
+    def test_a_front_has_no_point_that_is_larger_and_no_faster(self):
+        self.assertEqual(speed_picture.front_of([(1, 5), (2, 5), (3, 4), (4, 6)]), [(1, 5), (4, 6)])
+
+    def test_steps_of_axes_are_round(self):
+        self.assertEqual([speed_picture.step_of(value) for value in (8, 16, 17, 40, 80, 500, 800)], [1, 2, 5, 5, 10, 100, 100])
+        self.assertEqual(len(chart.ticks(0.1 * 3, 1.0, 0.1)), 8)
+        self.assertEqual(len(chart.ticks(0.3, 1.2, 0.1)), 10)
+
+    def test_a_benchmark_is_found_by_the_beginning_of_its_name(self):
+        rows = {"benchmarks": [{"name": "record/all"}, {"name": "all/3"}, {"name": "all/4"}]}
+        with unittest.mock.patch.object(tables, "result", lambda _: rows):
+            self.assertEqual(tables.benchmark("tape", "all")["name"], "all/3")
+
+    def test_a_share_is_of_what_is_not_resident(self):
+        kept, again = ({"state_sha256": "x", "peak_bytes_allocated": peak, "resident_bytes": state} for peak, state in ((30, 10), (25, 20)))
+        self.assertEqual(tables.recomputed_share(kept, again), 0.25)
+        with self.assertRaises(AssertionError):
+            tables.recomputed_share(kept, again | {"state_sha256": "y"})
+
+
+class PlanPicture(unittest.TestCase):
+    def plan(self, megabytes, measured, predicted):
+        return {"peak_bytes_reserved_predicted": megabytes * 1e6, "measured_ratio": measured, "predicted_ratio": predicted}
+
+    def draw(self, *budgets):
+        none = {"by_hand": {"peak_bytes_reserved_predicted": 60e6, "step_seconds_predicted": 2.0}}
+        return plan_picture.draw({"against_prediction": {"budgets": budgets}, "against_ways": {"none": none}})
+
+    def test_the_first_budget_of_a_plan_counts_in_any_order(self):
+        small, large = self.plan(40, 1.5, 1.8), self.plan(50, 1.2, 1.1)
+        self.assertEqual(self.draw(small, large), self.draw(large, small))
+        self.assertEqual(self.draw(small, large, self.plan(40, 1.3, 1.3)), self.draw(small, large))
+
+    def test_all_lies_within_the_axes(self):
+        svg = self.draw(self.plan(40, 1.2, 1.95), self.plan(50, 1.1, 0.91))
+        line = re.search(r'points="([^"]*)"', svg).group(1)
+        heights = [float(y) for y in re.findall(r'cy="([\d.-]+)"', svg) + re.findall(r",([\d.-]+)", line)]
+        self.assertEqual(len(heights), 4)
+        self.assertTrue(all(chart.TOP <= y <= chart.HEIGHT - chart.BOTTOM for y in heights), heights)
+
+
 class Pages(unittest.TestCase):
     def test_and_pictures_have_the_figures_of_the_files(self):
         run = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertEqual({path.name for path in (ROOT / "docs").glob("*.svg")}, {pathlib.Path(name).name for name in tables.PICTURES})
 
-    def test_a_page_that_differs_is_named(self):
-        page = (ROOT / "README.md").read_text(encoding="utf-8")
-        mark = "peaks: figures of bench/tables.py"
-        self.assertEqual(tables.between_marks(page, mark, tables.peaks(), "README.md"), page)
-        figure = re.search(r"\d+ MB", tables.peaks()).group()
-        other = page.replace(figure, f"1{figure}")
-        self.assertEqual(tables.between_marks(other, mark, tables.peaks(), "README.md"), page)
+    def test_one_that_differs_is_named_and_remade(self):
+        names = [*tables.PAGES, *tables.PICTURES]
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(tables, "ROOT", pathlib.Path(folder)):
+            (pathlib.Path(folder) / "docs").mkdir()
+            for name in names:
+                shutil.copy(ROOT / name, pathlib.Path(folder) / name)
+
+            def run(*flags):
+                with unittest.mock.patch.object(sys, "argv", ["tables.py", *flags]):
+                    tables.main()
+
+            def text(name):
+                return (pathlib.Path(folder) / name).read_text(encoding="utf-8")
+
+            run()
+            figure = re.search(r"\d+ MB", tables.peaks()).group()
+            altered = {"README.md": text("README.md").replace(figure, f"1{figure}"), "docs/speed.svg": text("docs/speed.svg") + "\n"}
+            for name, other in altered.items():
+                (pathlib.Path(folder) / name).write_text(other, encoding="utf-8")
+            with self.assertRaisesRegex(SystemExit, "README.md, docs/speed.svg differ"):
+                run()
+            self.assertEqual({name: text(name) for name in altered}, altered)
+            run("--write")
+            for name in names:
+                self.assertEqual(text(name), (ROOT / name).read_text(encoding="utf-8"), name)
+            run()
+
+    def test_marks_are_there(self):
         with self.assertRaisesRegex(SystemExit, "README.md has no marks"):
-            tables.between_marks(page, "others: figures of bench/tables.py", "", "README.md")
+            tables.between_marks("", "others: figures of bench/tables.py", "", "README.md")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,9 @@ TEST(MicroBatches, TheFourthMayTakeAPage) {
     }
 }
 
+/// The third step took a page that micro-batches which were left out had led to.
+TEST(MicroBatches, AreAllRehearsedUntilTheirBlocksLieAsBefore) { expect_as_predicted(11, 80, 32); }
+
 TEST(MicroBatches, TakeWhatWasPredictedWhateverTheirNumber) {
     std::mt19937_64 random(test::random_seed());
     for (int i = 0; i < 20; ++i) {
