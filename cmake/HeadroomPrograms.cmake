@@ -65,6 +65,7 @@ function(headroom_examples)
         target_link_libraries(${name} PRIVATE headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
         install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # those that were built
+        set_property(GLOBAL APPEND PROPERTY HEADROOM_EXAMPLE_PROGRAMS ${name})
     endforeach()
     install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/convert_pth DESTINATION ${CMAKE_INSTALL_BINDIR})
     set(peers train training tokens images pixels recurrent profiled_peak)  # of memory_speed
@@ -215,7 +216,7 @@ function(headroom_script_tests folder)
     foreach(script IN LISTS scripts)
         cmake_path(GET script STEM file)
         add_test(NAME ${folder}/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
-        set_tests_properties(${folder}/${file} PROPERTIES LABELS ${folder} TIMEOUT 900
+        set_tests_properties(${folder}/${file} PROPERTIES LABELS ${folder} TIMEOUT 900 COST 100  # most take longer than programs
             ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT};${ARGN}")
     endforeach()
 endfunction()
@@ -320,6 +321,8 @@ function(headroom_tests)
         HEADROOM_ESTIMATE_PROGRAMS=${PROJECT_BINARY_DIR}/bench/estimate ${emulated})
     headroom_script_tests(memory HEADROOM_MEMORY_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/memory)
     if(HEADROOM_EXAMPLES)
+        get_property(example_programs GLOBAL PROPERTY HEADROOM_EXAMPLE_PROGRAMS)
+        add_dependencies(tests_examples ${example_programs})  # which the scripts start
         headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples
             HEADROOM_EXAMPLES_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/examples ${emulated})
     endif()
