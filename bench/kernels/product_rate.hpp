@@ -15,7 +15,8 @@
 namespace headroom::bench {
 
 /// Operations per second of c = a b, each [batch, rows, columns] without gaps; transposed ones lie so in memory. f32 by
-/// `dnnl_sgemm` unless it is a batch. `c` is f32, or of the dtype. 0 for f64, which oneDNN does not multiply.
+/// `dnnl_sgemm` unless it is a batch. `c` is f32, or of the dtype. That of f32 for a dtype that oneDNN does not
+/// multiply on this processor: f16 and bf16 without instructions for them. 0 for f64, which it multiplies on none.
 inline double product_rate(kernels::Dtype dtype, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
                            bool a_transposed, bool b_transposed, kernels::Dtype c_dtype) {
     if (dtype == kernels::Dtype::f64) return 0;
@@ -50,7 +51,15 @@ inline double product_rate(kernels::Dtype dtype, std::int64_t batch, std::int64_
         dnnl::stream stream(engine);
         const auto a_desc = described(dtype, m, k, a_transposed), b_desc = described(dtype, k, n, b_transposed),
                    c_desc = described(c_dtype, m, n, false);
-        const dnnl::matmul product({dnnl::matmul::desc(a_desc, b_desc, c_desc), engine});
+        dnnl::matmul::primitive_desc chosen;
+        try {
+            chosen = {dnnl::matmul::desc(a_desc, b_desc, c_desc), engine};
+        } catch (const dnnl::error& error) {
+            if (error.status != dnnl_unimplemented || dtype == kernels::Dtype::f32) throw;
+            return rate = product_rate(kernels::Dtype::f32, batch, m, n, k, a_transposed, b_transposed,
+                                       kernels::Dtype::f32);
+        }
+        const dnnl::matmul product(chosen);
         const std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, {a_desc, engine, a.data()}},
                                                               {DNNL_ARG_WEIGHTS, {b_desc, engine, b.data()}},
                                                               {DNNL_ARG_DST, {c_desc, engine, c.data()}}};
