@@ -1,5 +1,7 @@
 """memory_speed: what each technique takes is what was predicted, the bits are keeping all's, and a dry run says the same."""
 import importlib.util
+import itertools
+import json
 import os
 import pathlib
 import sys
@@ -52,6 +54,24 @@ class MemorySpeed(ProgramCase):
             self.assertIsNone(row["peak_bytes_reserved"])
             self.assertEqual(row["peak_bytes_reserved_predicted"], rows[row["technique"], row["name"]]["peak_bytes_reserved"])
 
+    def test_every_round_is_announced_and_kept(self):
+        text = self.succeeds("--techniques", "baseline", "--rounds", "3", "--json", self.path("rounds.json"))
+        self.assertEqual([line for line in text.split("\n") if line.startswith("round")],
+                         [f"round {i} of 3: baseline, keep all" for i in (1, 2, 3)])
+        with open(self.path("rounds.json"), encoding="utf-8") as stream:
+            row, = json.load(stream)["rows"]
+        self.assertEqual(len(row["step_seconds_runs"]), 3)
+        self.assertEqual(row["step_seconds"], sorted(row["step_seconds_runs"])[1])
+
+    def test_shares_out_every_sample_and_budgets_from_the_least_to_keeping_all(self):
+        found = self.figures("--device", "dry", "--effective-batch", "12")["rows"]
+        divided = [(row["accumulate"], row["batch"]) for row in found if row["technique"] == "gradient accumulation"]
+        self.assertEqual(divided, [(2, 6), (4, 3)])
+        kept = found[0]["peak_bytes_reserved_predicted"]
+        budgets = [row["budget_bytes"] for row in found if row["budget_bytes"]]
+        self.assertEqual((budgets, budgets[-1]), (sorted(budgets), kept))
+        self.assertLess(budgets[0], kept)
+
     def test_draws_the_memory_of_all_to_one_scale(self):
         page = self.path("history.html")
         rows = self.figures("--techniques", "baseline,checkpointing", "--memory-history", page)["rows"]
@@ -81,6 +101,11 @@ class MemorySpeed(ProgramCase):
         self.assertTrue(plan["fits"])
         self.assertEqual(plan["batch"] * plan["accumulate"], 4)
         self.assertGreater(plan["accumulate"], 1)
+        # Whole pages count.
+        least = rows["baseline", "keep all"]["peak_bytes_reserved_predicted"]
+        kept, = self.figures(*flags, "--techniques", "baseline", "--within", str(least - 1))["rows"]
+        self.assertLess(kept["peak_bytes_allocated_predicted"], least)
+        self.assertFalse(kept["fits"])
         # What fits without micro-batches is not divided.
         kept = rows["baseline", "keep all"]["peak_bytes_reserved_predicted"]
         plan = next(row for row in self.figures(*flags, "--within", str(kept))["rows"] if row["budget_bytes"] == kept)
@@ -127,6 +152,7 @@ class MemorySpeed(ProgramCase):
             found = self.figures(*flags)
         theirs = [row for row in found["rows"] if row["framework"] == "pytorch"]
         self.assertEqual([row["name"] for row in theirs], ["keep all", "2 x 2", "4 x 1"])
+        self.assertEqual([(row["accumulate"], row["batch"]) for row in theirs], [(1, 4), (2, 2), (4, 1)])
         for row in theirs:
             self.assertIn("train.py: ", row["refused"])
             self.assertEqual((row["peak_bytes_reserved"], row["step_seconds"], row["bytes"]), (None, None, None))
@@ -160,7 +186,8 @@ class MemorySpeed(ProgramCase):
         self.fails(2, ["--effective-batch", "0"], "--effective-batch")
         self.fails(2, ["--device", "dry", "--peers"], "--peers")
         self.fails(1, ["--json", "/there/is/none.json"], "--json")
-        self.fails(1, ["--html", self.path("a"), "--json", self.path("a")], "--json")
+        for first, second in itertools.combinations(("--html", "--json", "--memory-history"), 2):
+            self.fails(1, [first, self.path("a"), second, self.path("a")], first, second)
 
 
 if __name__ == "__main__":

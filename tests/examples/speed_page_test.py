@@ -269,6 +269,20 @@ class SpeedPage(browser.PageCase):
         self.assertEqual((found["alone"], found["only"]), ([["plan"], True], "more than predicted"))
         self.assertEqual((found["others"], found["back"]), (True, True))
 
+    def test_larger_batches_are_listed_from_the_smallest_on(self):
+        found = self.use(self.page, """
+            result.head = texts("#growth-table thead tr:first-child th");
+            result.rows = all("#growth-table tbody tr").map(line => [...line.children].map(cell => cell.textContent));""")
+        self.assertEqual(found["head"], ["Batch", *(f"{machine}: {recompute}" for machine in ("a processor", "H100")
+                                                    for recompute in ("none", "blocks"))])
+        self.assertEqual(found["rows"], [["4", *(["2.00 GB", "8.00", "1.00 GB", "4.00"] * 2)], ["8", *(["4.00 GB", "8.00", "2.00 GB", "4.00"] * 2)],
+                                         ["16", *(["8.00 GB", "8.00", "4.00 GB", "4.00"] * 2)]])
+
+    def test_a_peak_below_the_prediction_is_told_as_such(self):
+        rows = [row("headroom", "plan", "less", 2100, 2.5, peak_bytes_allocated_predicted=2_101_500_000)]
+        point, = self.figures(self.written("less.html", {**COMPARISON, "rows": rows}))["points"]
+        self.assertEqual(point["faults"], ["allocated 1.5 MB below the prediction"])
+
     def test_it_is_light_and_dark(self):
         styles = ("memory/history/page/style.css", "examples/speed/page/style.css")
         light = {name: colour for style in styles for name, colour in browser.light_colours(style).items()}

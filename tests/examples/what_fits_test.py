@@ -59,6 +59,14 @@ class WhatFits(ProgramCase):
                 self.assertLessEqual(plan["floor_bytes"], row["floor_bytes"])
                 self.assertLessEqual(plan["step_seconds_predicted"], row["step_seconds_predicted"] * (1 + 1e-9), row)
 
+    def test_whole_pages_have_to_fit(self):
+        for flags in (("--model", "gpt2", "--batch", 2), ("--model", "unet", "--batch", 1, "--height", 96, "--width", 64)):
+            memories = {row["method"]: row["floor_bytes"] for row in self.rows(*flags, "--gpu-memory", "1TB")}
+            for method, memory in memories.items():
+                for less, fits in ((0, True), (1, False)):
+                    row, = self.rows(*flags, "--methods", method, "--gpu-memory", memory - less)
+                    self.assertEqual(row["fits"], fits, (flags, method, less))
+
     def test_a_larger_gpu_fits_as_much_and_is_as_fast(self):
         rows = self.by_method("--model", "gpt2", "--batch", "24", "--dtype", "bf16", "--gpu-memory",
                               ",".join(f"{gigabytes}GB" for gigabytes in range(1, 16)))
