@@ -59,6 +59,9 @@ TEST(RandomNumbers, OfAModuleDoNotDependOnOtherModules) {
     });
     EXPECT_EQ(among, alone);
     EXPECT_NE(alone[0], alone[1]) << "the second time it draws others";
+    Context built_otherwise = Context::cpu({.threads = 1, .seed = 7});
+    for (const char* path : {"z", "b"}) built_otherwise.module_path(path);
+    EXPECT_EQ(in_micro_batch(built_otherwise, 5, [&] { return draw(built_otherwise, "a"); }), alone[0]);
     EXPECT_NE(in_micro_batch(context, 5, [&] { return draw(context, "b"); }), alone[0]);
     EXPECT_NE(in_micro_batch(context, 5, [&] { return rand(context, {4}).to_vector<float>(); }), alone[0]);
 }

@@ -150,6 +150,10 @@ class MemorySpeed(ProgramCase):
                 pathlib.Path(folder, f"{package}.py").write_text("", encoding="utf-8")
             python.write_text(f"#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} -S \"$@\"\n", encoding="utf-8")
             found = self.figures(*flags)
+            planned = {budgets: [row["name"] for row in self.figures("--peers", "--model", "mlp", "--layers", "2", "--techniques", "plan",
+                                                                     "--budgets", budgets)["rows"] if row["framework"] == "pytorch"]
+                       for budgets in ("1", "3")}
+        self.assertEqual(planned, {"1": ["budget 1"], "3": ["budget 1", "budget 0.05", "budget 0.53"]})
         theirs = [row for row in found["rows"] if row["framework"] == "pytorch"]
         self.assertEqual([row["name"] for row in theirs], ["keep all", "2 x 2", "4 x 1"])
         self.assertEqual([(row["accumulate"], row["batch"]) for row in theirs], [(1, 4), (2, 2), (4, 1)])
@@ -181,7 +185,8 @@ class MemorySpeed(ProgramCase):
     def test_refuses_what_it_can_not_do(self):
         self.fails(1, ["--techniques", "tf32,graphs"], "lstm has nothing that tf32 or graphs would change")
         self.fails(2, ["--techniques", "magic"], "--techniques")
-        self.fails(2, ["--gpu-memory", "8GB"], "--gpu-memory")
+        for flags in (), ("--device", "cpu"):
+            self.fails(2, ["--gpu-memory", "8GB", *flags], "--gpu-memory")
         self.fails(2, ["--model", "gpt17"], "--model")
         self.fails(2, ["--effective-batch", "0"], "--effective-batch")
         self.fails(2, ["--device", "dry", "--peers"], "--peers")

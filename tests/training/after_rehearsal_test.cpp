@@ -98,6 +98,15 @@ TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
     EXPECT_THAT(advice_for(options), HasSubstr(" in place of .recompute: "));
 }
 
+TEST(AfterRehearsal, StateThatLeavesNoRoomIsNamed) {
+    const MemoryPeak whole = rehearsed_on(kGpu, kOptions).peak;
+    const auto of = [&](Category category) { return whole.by_category[static_cast<std::size_t>(category)]; };
+    const std::size_t resident = of(Category::parameters) + of(Category::optimizer_state);
+    ASSERT_GT(of(Category::optimizer_state), 1u);
+    EXPECT_THAT(advice(Profile::gpu(kGpu), resident - 1, whole, kWide, kOptions, "more"),
+                HasSubstr("parameters and optimizer state alone take " + memory::format_bytes(resident)));
+}
+
 TEST(AfterRehearsal, NothingIsMadeUpWhereTheFiguresLeaveRoom) {
     const std::string line = error_of(error_beside(0)).what();
     EXPECT_THAT(line, EndsWith("; a rehearsal has passed in what is free by these figures"));
