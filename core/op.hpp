@@ -83,7 +83,7 @@ inline double elements_of(const Shape& shape) { return static_cast<double>(shape
 
 /// The values of an input in generic tests.
 struct SampleInput {
-    enum class Fill : std::uint8_t { normal, positive, unit, distinct, index, boolean };
+    enum class Fill : std::uint8_t { normal, positive, unit, distinct, halves, index, boolean };
     Fill fill = Fill::normal;
     Shape shape;
     std::int64_t bound = 0;  ///< for `index`: values in [0, bound)
@@ -97,6 +97,9 @@ struct SampleInput {
     static SampleInput unit(Shape shape) { return {Fill::unit, shape}; }
     /// No two elements closer than a finite-difference step, none near zero: for maxima and kinks.
     static SampleInput distinct(Shape shape) { return {Fill::distinct, shape}; }
+    /// ±1/2, ±3/2 or ±5/2: an odd number of products of two, and any such that is added to them, has a sum of at least
+    /// 1/4. For kinks behind products.
+    static SampleInput halves(Shape shape) { return {Fill::halves, shape}; }
     static SampleInput index(Shape shape, std::int64_t bound) { return {Fill::index, shape, bound}; }
     static SampleInput boolean(Shape shape) { return {Fill::boolean, shape}; }
     /// In the domain of a pointwise function.

@@ -167,13 +167,15 @@ std::vector<Sample<FeedForward::Attrs>> FeedForward::samples() {
         return inputs;
     };
     const auto rows = layers({3, 4}, 4, 5, 2);
+    const std::vector<I> kinked{I::halves({2, 3, 3}), I::halves({5, 3}), I::halves({5}), I::normal({4, 5}),
+                                I::normal({4})};
     return {
         {"rows", gelu, rows},
         {"erf", erf, layers({2, 3, 3}, 3, 7, 3)},
-        {"relu", relu, layers({2, 3, 3}, 3, 5, 4)},
+        {"relu", relu, kinked},
         {"no biases", gelu, with(with(rows, 2, I::none()), 4, I::none())},
         {"no bias up", erf, with(rows, 2, I::none())},
-        {"no bias down", relu, with(rows, 4, I::none())},
+        {"no bias down", relu, with(kinked, 4, I::none())},
         {"odd sizes", gelu, layers({33, 17}, 17, 65, 9)},
         {"vector", gelu, layers({4}, 4, 3, 2)},
         {"no rows", gelu, layers({0, 4}, 4, 3, 2)},

@@ -43,6 +43,8 @@ double draw_one(const SampleInput& what, std::mt19937_64& random) {
             return std::uniform_real_distribution(0.5, 2.0)(random);
         case Fill::unit:
             return std::uniform_real_distribution(0.05, 0.95)(random);
+        case Fill::halves:
+            return std::uniform_int_distribution(-3, 2)(random) + 0.5;
         case Fill::index:
             return static_cast<double>(std::uniform_int_distribution<std::int64_t>(0, what.bound - 1)(random));
         case Fill::boolean:
