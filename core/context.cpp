@@ -34,6 +34,7 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
     : device_(std::move(device)),
       stream_(stream),
       memory_(std::move(memory)),
+      group_(options.group),
       seed_(options.seed),
       tuning_file_(options.tuning_file),
       tape_(*this, Exec(stream_, *memory_)) {
@@ -59,6 +60,7 @@ Context Context::cpu(ContextOptions options) {
 
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
+    if (options.group) throw Error("context: several processes train on CPUs only; leave `group` out");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
     const memory::MemoryOptions memory_options = training_memory({.limit = options.memory_limit});
     // Whoever keeps the memory keeps the device.
@@ -80,7 +82,9 @@ Context Context::dry(const Profile& profile) {
         std::make_shared<DeviceMemory>(memory::make_simulated_driver({.properties = profile.device_memory()}), options);
     const DryStream stream{
         .threads = resolve_threads(profile.threads), .cuda = profile.cuda, .compute = profile.compute};
-    return Context(stream, std::move(memory), {.seed = profile.seed});
+    ContextOptions of_rank{.seed = profile.seed};
+    if (profile.ranks > 1) of_rank.group = std::make_shared<RehearsedGroup>(profile.rank, profile.ranks);
+    return Context(stream, std::move(memory), of_rank);
 }
 
 Profile Context::profile() const {
@@ -90,7 +94,9 @@ Profile Context::profile() const {
             .slack = memory_->options().slack,
             .cuda = on_cuda(stream_),
             .compute = compute_of(stream_),
-            .memory = memory_->properties()};
+            .memory = memory_->properties(),
+            .rank = group_ ? group_->rank() : 0,
+            .ranks = group_ ? group_->ranks() : 1};
 }
 
 std::string Context::description() const {

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include <headroom/core/group.hpp>
 #include <headroom/core/state_dict.hpp>
 #include <headroom/core/tape/internal/tape.hpp>
 #include <headroom/core/tensor.hpp>
@@ -40,6 +41,8 @@ struct ContextOptions {
     /// New memory holds NaN, and -1 as integers, until something else is written: this shows where an op reads too
     /// early. Slow; `test::check_op` does it.
     bool fill_uninitialized_memory = false;
+    /// The processes that train together, of which this context is one rank; null: it is alone. Not for GPUs so far.
+    std::shared_ptr<Group> group = nullptr;
 };
 
 /// The properties of a device and of its settings that a dry run needs to allocate the same bytes.
@@ -52,6 +55,7 @@ struct Profile {
     ComputeOptions compute{};                      ///< `ContextOptions::compute`
     /// The properties of the device's memory; a granularity of 0 stands for this machine's.
     memory::DriverProperties memory{};
+    int rank = 0, ranks = 1;  ///< the rank of `ranks` that is rehearsed
 
     /// A GPU with this much memory, for a dry run on a machine without one: pages of 2 MiB, as NVIDIA's have today.
     static Profile gpu(std::size_t memory_bytes);
@@ -71,7 +75,8 @@ class Context {
     /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.
     /// After a fault on the GPU the context refuses all further work. Errors: DeviceError if the build has no CUDA, if
     /// the NVIDIA driver is missing or too old, or if the program has no code for the GPU or the GPU does not exist;
-    /// Error for `memory`, which contexts on GPUs can't share; FileError if the `tuning_file` is damaged.
+    /// Error for `memory`, which contexts on GPUs can't share, and for a `group`; FileError if the `tuning_file` is
+    /// damaged.
     static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
     static Context dry(const Profile& profile);
@@ -86,6 +91,8 @@ class Context {
     bool dry() const { return is_dry(stream_); }
     /// "cpu", "cuda" or "dry".
     std::string device() const { return dry() ? "dry" : on_cuda(stream_) ? "cuda" : "cpu"; }
+    /// The processes that train together; null if it is alone.
+    Group* group() const { return group_.get(); }
     /// The GPU; null on the CPU and in a dry run.
     CudaDevice* gpu() const { return device_.get(); }
     /// For messages: "cpu", "cuda", "a dry run on cpu", "a dry run on cuda".
@@ -191,6 +198,7 @@ class Context {
     StreamState state_;
     Stream stream_;
     std::shared_ptr<DeviceMemory> memory_;
+    std::shared_ptr<Group> group_;
     std::uint64_t seed_;
     std::uint64_t random_counter_ = 0;
     struct Draws {

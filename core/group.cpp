@@ -1,0 +1,174 @@
+#include <headroom/core/group.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+constexpr std::int64_t kParts = 64;
+/// Elements: parts begin where a cache line and a block of quantised state do.
+constexpr std::int64_t kPartGrain = 256;
+
+/// The same to and from each rank, one behind another.
+std::vector<Group::Extent> side_by_side(const std::vector<std::size_t>& bytes) {
+    std::vector<Group::Extent> extents;
+    std::size_t offset = 0;
+    for (const std::size_t size : bytes) {
+        extents.push_back({offset, size});
+        offset += size;
+    }
+    return extents;
+}
+
+std::vector<Group::Extent> to_all(const Group& group, const Group::Extent& extent) {
+    return std::vector<Group::Extent>(static_cast<std::size_t>(group.ranks()), extent);
+}
+
+std::byte* bytes_of(const Array& array) { return static_cast<std::byte*>(array.view().data); }
+
+void exchange(const Exec& exec, Group& group, std::byte* send, const std::vector<Group::Extent>& sends,
+              std::byte* receive, const std::vector<Group::Extent>& receives) {
+    if (exec.dry()) return group.count(sends);
+    exec.launch([&](kernels::CpuStream&) { group.exchange(send, sends, receive, receives); });
+}
+
+}  // namespace
+
+Group::Group(int rank, int ranks) : rank_(rank), ranks_(ranks) {
+    if (rank < 0 || rank >= ranks) throw Error(fmt::format("group: there is no rank {} of {}", rank, ranks));
+}
+
+void Group::count(std::span<const Extent> sends) {
+    if (sends.size() != static_cast<std::size_t>(ranks_)) {
+        throw Error(fmt::format("group: {} extents were given to {} ranks", sends.size(), ranks_));
+    }
+    ++traffic_.exchanges;
+    for (std::size_t q = 0; q < sends.size(); ++q) {
+        if (q != static_cast<std::size_t>(rank_)) traffic_.sent_bytes += sends[q].bytes;
+    }
+}
+
+void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) {
+    count(sends);
+    if (receives.size() != sends.size()) {
+        throw Error(fmt::format("group: {} extents were asked of {} ranks", receives.size(), ranks_));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    do_exchange(send, sends, receive, receives);
+    traffic_.seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Group::Share Group::share(std::int64_t count, int rank) const {
+    // Part p begins at p / 64 of the whole; rank r has the parts from 64 r / ranks, rounded up.
+    const auto begin = [&](std::int64_t r) {
+        const std::int64_t part = (r * kParts + ranks_ - 1) / ranks_;
+        if (part >= kParts) return count;
+        // count * part / 64, which can't overflow
+        const std::int64_t element = count / kParts * part + count % kParts * part / kParts;
+        return element / kPartGrain * kPartGrain;
+    };
+    const std::int64_t first = begin(rank);
+    return {first, begin(rank + 1) - first};
+}
+
+void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                                 std::span<const Extent> receives) {
+    const Extent& own = sends[static_cast<std::size_t>(rank())];
+    for (const Extent& extent : receives) {
+        if (std::min(own.bytes, extent.bytes) > 0 && receive + extent.offset != send + own.offset)
+            std::memcpy(receive + extent.offset, send + own.offset, std::min(own.bytes, extent.bytes));
+    }
+}
+
+void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
+    const std::int64_t count = values.numel();
+    const std::size_t size = kernels::size_of(values.dtype);
+    const Group::Share own = group.share(count);
+    const std::size_t own_bytes = static_cast<std::size_t>(own.count) * size;
+    const auto ranks = static_cast<std::size_t>(group.ranks());
+    std::vector<Group::Extent> shares;
+    for (int q = 0; q < group.ranks(); ++q) {
+        const Group::Share share = group.share(count, q);
+        shares.push_back({static_cast<std::size_t>(share.first) * size, static_cast<std::size_t>(share.count) * size});
+    }
+    const Scratch received = exec.scratch(ranks * own_bytes);
+    std::byte* const data = bytes_of(values);
+    auto* const parts = static_cast<std::byte*>(received.data());
+    exchange(exec, group, data, shares, parts, side_by_side(std::vector<std::size_t>(ranks, own_bytes)));
+    const auto part = [&](void* begin) {
+        View view = values.view();
+        view.data = begin;
+        view.shape = {own.count};
+        view.strides = contiguous_strides(view.shape);
+        return view;
+    };
+    const View sum = part(data + shares[static_cast<std::size_t>(group.rank())].offset);
+    for (std::size_t q = 0; q < ranks && own.count > 0; ++q) {
+        const View one = part(parts + q * own_bytes);
+        exec.launch([&](auto& stream) { kernels::accumulate(stream, one, sum, 1.0f, q == 0 ? 0.0f : 1.0f); });
+    }
+    exchange(exec, group, data, to_all(group, shares[static_cast<std::size_t>(group.rank())]), data, shares);
+}
+
+void gather_rows(const Exec& exec, Group& group, const Array& rows) {
+    const auto ranks = static_cast<std::size_t>(group.ranks());
+    const std::size_t bytes = static_cast<std::size_t>(rows.numel()) * kernels::size_of(rows.dtype) / ranks;
+    const std::vector<Group::Extent> all = side_by_side(std::vector<std::size_t>(ranks, bytes));
+    exchange(exec, group, bytes_of(rows), to_all(group, all[static_cast<std::size_t>(group.rank())]), bytes_of(rows),
+             all);
+}
+
+namespace {
+
+/// `bytes` of each rank, one behind another.
+std::vector<std::byte> gather_bytes(Group& group, const void* own, const std::vector<std::size_t>& bytes) {
+    const std::vector<Group::Extent> receives = side_by_side(bytes);
+    std::vector<std::byte> all(receives.back().offset + receives.back().bytes);
+    const std::size_t size = bytes[static_cast<std::size_t>(group.rank())];
+    group.exchange(static_cast<const std::byte*>(own), to_all(group, {0, size}), all.data(), receives);
+    return all;
+}
+
+template <class T>
+std::vector<T> gather_numbers(Group& group, T number) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto ranks = static_cast<std::size_t>(group.ranks());
+    const std::vector<std::byte> bytes = gather_bytes(group, &number, std::vector<std::size_t>(ranks, sizeof(T)));
+    std::vector<T> numbers(ranks);
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return numbers;
+}
+
+}  // namespace
+
+std::vector<std::string> gather(Group& group, const std::string& text) {
+    const std::vector<std::size_t> sizes = gather_numbers(group, text.size());
+    const std::vector<std::byte> bytes = gather_bytes(group, text.data(), sizes);
+    std::vector<std::string> texts;
+    std::size_t offset = 0;
+    for (const std::size_t size : sizes) {
+        texts.emplace_back(reinterpret_cast<const char*>(bytes.data()) + offset, size);
+        offset += size;
+    }
+    return texts;
+}
+
+std::vector<double> gather(Group& group, double number) { return gather_numbers(group, number); }
+
+std::uint64_t any(Group& group, std::uint64_t bits) {
+    std::uint64_t all = 0;
+    for (const std::uint64_t one : gather_numbers(group, bits)) all |= one;
+    return all;
+}
+
+}  // namespace headroom

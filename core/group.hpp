@@ -1,0 +1,94 @@
+#pragma once
+// The processes that train one model together, as the libraries below `dist` see them: they exchange bytes, and
+// nothing else. Sums are computed here, in the order of ranks, so that a sum has the same bits on each of them, in each
+// run, and with each engine. A context that was made with a group (`ContextOptions::group`) is one of its ranks, and
+// all of them do the same work in the same order; a dry context rehearses one of them (`Profile::ranks`).
+//
+//     if (Group* group = context.group()) sum_over_ranks(context.exec(), *group, gradients);
+//     const std::vector<std::string> hosts = gather(*group, host_name);      // in the order of ranks, on each rank
+//
+// Engines derive from `Group`: MPI (dist/world.hpp), threads (dist/threads.hpp), and the rehearsed one below.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <headroom/core/exec.hpp>
+
+namespace headroom {
+
+class Group {
+  public:
+    /// Some bytes of a buffer.
+    struct Extent {
+        std::size_t offset = 0, bytes = 0;
+    };
+    /// So far, of this rank.
+    struct Traffic {
+        std::uint64_t sent_bytes = 0;  ///< to other ranks
+        std::uint64_t exchanges = 0;
+        double seconds_waited = 0;  ///< in exchanges
+    };
+
+    virtual ~Group() = default;
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+    int rank() const { return rank_; }
+    int ranks() const { return ranks_; }
+    const Traffic& traffic() const { return traffic_; }
+
+    /// Sends `sends[q]` of `send` to each rank q and receives its answer to `receives[q]` of `receive`, own bytes
+    /// included. All ranks call it, in the same order; what q sends has the size that is received from it. The two
+    /// buffers may be one if no extent is sent and received to at once. Done when it returns. Errors: Error if the
+    /// numbers of extents are not that of ranks, or those of the engine.
+    void exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                  std::span<const Extent> receives);
+    /// Counts an exchange that a rehearsal leaves out.
+    void count(std::span<const Extent> sends);
+
+    /// The elements that belong to a rank if `count` of them are shared out: [first, first + count), neighbours in the
+    /// order of ranks. They are cut into 64 parts, by `count` alone, and ranks take neighbouring parts: with more than
+    /// 64 ranks, some have none.
+    struct Share {
+        std::int64_t first = 0, count = 0;
+    };
+    Share share(std::int64_t count, int rank) const;
+    Share share(std::int64_t count) const { return share(count, rank_); }
+
+  protected:
+    /// Errors: Error unless 0 <= rank < ranks.
+    Group(int rank, int ranks);
+
+  private:
+    virtual void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                             std::span<const Extent> receives) = 0;
+
+    int rank_, ranks_;
+    Traffic traffic_;
+};
+
+/// One of several ranks that a dry context stands for: the others say what this one says.
+class RehearsedGroup final : public Group {
+  public:
+    RehearsedGroup(int rank, int ranks) : Group(rank, ranks) {}
+
+  private:
+    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) override;
+};
+
+/// values = the sum of all ranks' values, in the order of ranks, with the same bits on each. The array lies without
+/// gaps; takes scratch of about its size. Errors: OutOfMemory; those of the group.
+void sum_over_ranks(const Exec& exec, Group& group, const Array& values);
+/// Row r of `rows`, [ranks, ...] without gaps, is that of rank r on all ranks. Errors: as above.
+void gather_rows(const Exec& exec, Group& group, const Array& rows);
+
+/// What each rank says, in the order of ranks.
+std::vector<std::string> gather(Group& group, const std::string& text);
+std::vector<double> gather(Group& group, double number);
+/// The bits that some rank says.
+std::uint64_t any(Group& group, std::uint64_t bits);
+
+}  // namespace headroom

@@ -1,0 +1,151 @@
+#include <headroom/dist/world.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <headroom/dist/internal/mpi_plugin.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/shared_library.hpp>
+
+namespace headroom::dist {
+
+/// MPI, from its start to its end.
+struct MpiJob {
+    const headroom_mpi_table* mpi;
+    int exceptions;  ///< that were on their way at the start
+
+    /// An error that is on its way must reach `abort` first: MPI's end waits for the others.
+    ~MpiJob() {
+        if (std::uncaught_exceptions() == exceptions) mpi->finish();
+    }
+};
+
+namespace {
+
+class MpiGroup final : public Group {
+  public:
+    MpiGroup(const headroom_mpi_table* mpi, int rank, int ranks) : Group(rank, ranks), mpi_(mpi) {}
+
+  private:
+    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) override {
+        const auto extents = [](std::span<const Extent> ours) {
+            std::vector<headroom_mpi_extent> theirs;
+            for (const Extent& extent : ours) theirs.push_back({extent.offset, extent.bytes});
+            return theirs;
+        };
+        const char* const why = mpi_->exchange(reinterpret_cast<const unsigned char*>(send), extents(sends).data(),
+                                               reinterpret_cast<unsigned char*>(receive), extents(receives).data());
+        if (why) throw Error(fmt::format("rank {}: MPI failed: {}", rank(), why));
+    }
+
+    const headroom_mpi_table* mpi_;
+};
+
+std::string_view variable(const char* name) {
+    const char* const value = std::getenv(name);
+    return value ? value : "";
+}
+
+/// The variable by which an MPI says that this process is one of several; null if none does.
+const char* job_variable() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+        if (const std::string_view ranks = variable(name); !ranks.empty()) return ranks == "1" ? nullptr : name;
+    }
+    return variable("PMIX_RANK").empty() ? nullptr : "PMIX_RANK";  // which does not say how many there are
+}
+
+const headroom_mpi_table* open_mpi(const char* told_by) {
+    constexpr const char* advice = "install an MPI with its headers (scripts/setup does), and build again";
+    std::vector<std::string> files;
+    if (const std::string_view chosen = variable("HEADROOM_MPI"); !chosen.empty()) {
+        files.emplace_back(chosen);
+    } else {
+        std::error_code none;
+        const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
+        files = {HEADROOM_MPI_BUILT, program.parent_path() / ".." / HEADROOM_MPI_FROM_PROGRAM, HEADROOM_MPI_INSTALLED};
+    }
+    try {
+        const memory::SharedLibrary library("Headroom's plug-in for MPI", files, advice);
+        decltype(&::headroom_mpi) table = nullptr;
+        library.find(table, "headroom_mpi");
+        if (table()->version != kMpiPluginVersion)
+            throw DeviceError(fmt::format("it is of another version of Headroom; {}", advice));
+        return table();
+    } catch (const DeviceError& error) {
+        throw Error(fmt::format("{} says that this is one process of several: {}", told_by, error.what()));
+    }
+}
+
+/// Processors that this process may run on.
+int allowed_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) return static_cast<int>(std::thread::hardware_concurrency());
+    return CPU_COUNT(&set);
+}
+
+}  // namespace
+
+int World::told_rank() {
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+        if (const char* rank = std::getenv(name)) return std::atoi(rank);
+    }
+    return 0;
+}
+
+World World::join() {
+    World world;
+    const char* const told_by = job_variable();
+    if (!told_by) {
+        const std::string_view rank = variable("RANK"), size = variable("WORLD_SIZE");
+        if (!rank.empty() && size.empty()) throw Error("RANK is set, and WORLD_SIZE is not: set both, or neither");
+        if (!size.empty() && size != "1")
+            throw Error(
+                "RANK and WORLD_SIZE bring no MPI, by which processes on CPUs reach each other: start with mpirun");
+        return world;
+    }
+    const headroom_mpi_table* const mpi = open_mpi(told_by);
+    int rank = 0, ranks = 1, local_ranks = 1;
+    if (const char* why = mpi->start(&rank, &ranks, &local_ranks))
+        throw Error(fmt::format("MPI can't be started: {}", why));
+    world.job_ = std::make_shared<const MpiJob>(mpi, std::uncaught_exceptions());
+    if (ranks == 1) return world;
+    world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
+    const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int share = std::max(1, processors / local_ranks), allowed = std::max(1, allowed_processors());
+    world.threads_ = allowed < processors ? allowed : share;
+    if (allowed < share) {
+        world.remark_ = fmt::format(
+            "rank {} may run on {} of {} processors, and takes {} thread{}: mpirun --bind-to none "
+            "leaves them {}",
+            rank, allowed, processors, allowed, allowed == 1 ? "" : "s", share);
+    }
+    return world;
+}
+
+World::~World() = default;
+
+Context World::context(ContextOptions options) const {
+    if (options.threads == 0) options.threads = threads_;
+    options.group = group_;
+    return Context::cpu(std::move(options));
+}
+
+void World::abort(int exit_code) const {
+    if (job_ && group_) job_->mpi->abort(exit_code);
+}
+
+}  // namespace headroom::dist

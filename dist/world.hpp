@@ -1,0 +1,54 @@
+#pragma once
+// The processes of a job, which train one model together on processors: started by `mpirun` (or `srun`, with an MPI
+// that it knows), one process each. Alone, nothing of MPI is opened, and all is as without a world.
+//
+//     dist::World world = dist::World::join();
+//     Context context = world.context({.seed = 1337});      // with its share of the machine's processors
+//     if (world.rank() == 0) fmt::print("{} processes\n", world.ranks());
+//
+// What `GradientAccumulator`, `DataLoader` and `training::Trainer` make of several ranks is theirs to say.
+#include <memory>
+#include <string>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/group.hpp>
+
+namespace headroom::dist {
+
+class World {
+  public:
+    /// Joins the job that the environment tells of; alone if it tells of none, or of one process. Errors: Error in a
+    /// line if there is a job that can't be joined: no MPI in this build, `RANK` and `WORLD_SIZE` of a launcher that
+    /// brings no MPI, or MPI's own reason.
+    static World join();
+    ~World();
+    World(World&& other) noexcept = default;
+    World& operator=(World&&) = delete;
+
+    /// The rank that the environment tells of, also before or without `join`; 0 if it tells of none.
+    static int told_rank();
+    int rank() const { return group_ ? group_->rank() : 0; }
+    int ranks() const { return group_ ? group_->ranks() : 1; }
+    /// All processes; null if this is the only one.
+    const std::shared_ptr<Group>& group() const { return group_; }
+    /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its
+    /// share among those of this machine. Errors: as `Context::cpu`.
+    Context context(ContextOptions options = {}) const;
+    /// What 0 threads stand for; a remark for people if a mask leaves less than the share, or else empty.
+    int threads() const { return threads_; }
+    const std::string& remark() const { return remark_; }
+
+    /// For an error that the other ranks know nothing of: ends the processes of all, this one with `exit_code`.
+    /// Returns if this is the only one.
+    void abort(int exit_code) const;
+
+  private:
+    World() = default;
+
+    std::shared_ptr<Group> group_;
+    std::shared_ptr<const struct MpiJob> job_;
+    int threads_ = 0;
+    std::string remark_;
+};
+
+}  // namespace headroom::dist
