@@ -47,26 +47,50 @@ void DataLoaderCursor::check_dataset(std::int64_t samples) const {
                                 sampler_.samples(), samples));
 }
 
-DataLoaderCursor::Next DataLoaderCursor::peek() const {
-    if (epoch_ >= options_.epochs) return Next::end;
-    return batch_ == sampler_.batches() ? Next::end_of_epoch : Next::batch;
+void DataLoaderCursor::divide(const LoaderShare& share) {
+    if (in_step_ != share_.rank) throw Error("loader: batches are shared out between steps, not within one");
+    if (share.rank < 0 || share.rank >= share.ranks)
+        throw Error(fmt::format("loader: there is no rank {} of {}", share.rank, share.ranks));
+    if (share.step < share.ranks)
+        throw Error(fmt::format("loader: {} batches of a step are fewer than {} ranks", share.step, share.ranks));
+    const DataLoaderState here = state();
+    share_ = share;
+    in_step_ = share.rank;
+    epoch_ = here.epoch;
+    batch_ = here.batch + share.rank;
 }
 
-std::int64_t DataLoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
+DataLoaderCursor::Next DataLoaderCursor::peek() const {
+    if (epoch_ >= options_.epochs) return Next::end;
+    return batch_ >= sampler_.batches() ? Next::end_of_epoch : Next::batch;
+}
 
-std::int64_t DataLoaderCursor::end_task() const {
+std::int64_t DataLoaderCursor::task(std::int64_t place) const {
+    const std::int64_t step = epoch_ * sampler_.batches() + batch_ - in_step_;  // the number of its first batch
+    const std::int64_t steps = place / step_batches(), round = place % step_batches();
+    return step + steps * share_.step + round * share_.ranks + share_.rank;
+}
+
+std::int64_t DataLoaderCursor::end_place() const {
     std::int64_t end = 0;
-    return __builtin_mul_overflow(options_.epochs, sampler_.batches(), &end) ? Sampler::kEndless : end;
+    if (__builtin_mul_overflow(options_.epochs, sampler_.batches(), &end)) return Sampler::kEndless;
+    const std::int64_t left = std::max<std::int64_t>(0, end - (task() - in_step_));
+    const std::int64_t in_last = (left % share_.step - share_.rank + share_.ranks - 1) / share_.ranks;
+    return left / share_.step * step_batches() + std::clamp<std::int64_t>(in_last, 0, step_batches());
 }
 
 void DataLoaderCursor::advance() {
     switch (peek()) {
-        case Next::batch:
-            ++batch_;
+        case Next::batch: {
+            const std::int64_t next = in_step_ + share_.ranks;
+            const bool ends = next >= share_.step;
+            batch_ += ends ? share_.step - in_step_ + share_.rank : share_.ranks;
+            in_step_ = ends ? share_.rank : next;
             return;
+        }
         case Next::end_of_epoch:
             ++epoch_;
-            batch_ = 0;
+            batch_ -= sampler_.batches();
             return;
         case Next::end:
             return;
@@ -82,8 +106,22 @@ std::uint64_t DataLoaderCursor::first_draw(std::int64_t task) const {
 }
 
 DataLoaderState DataLoaderCursor::state() const {
-    return {epoch_,
-            batch_,
+    if (in_step_ != share_.rank)
+        throw Error("loader: a position within a step that is shared out is not known; ask between steps");
+    std::int64_t epoch = epoch_, batch = batch_ - share_.rank;
+    for (; batch > sampler_.batches(); batch -= sampler_.batches()) ++epoch;
+    for (; batch < 0; batch += sampler_.batches()) --epoch;
+    return position(epoch, batch);
+}
+
+void DataLoaderCursor::rewind() {
+    epoch_ = 0;
+    batch_ = in_step_ = share_.rank;
+}
+
+DataLoaderState DataLoaderCursor::position(std::int64_t epoch, std::int64_t batch) const {
+    return {epoch,
+            batch,
             fmt::format("{}{}", sample_order_name(sampler_.order()), sampler_.last_alone() ? ", the last alone" : ""),
             sampler_.seed(),
             sampler_.samples(),
@@ -92,7 +130,7 @@ DataLoaderState DataLoaderCursor::state() const {
 }
 
 void DataLoaderCursor::restore(const DataLoaderState& saved) {
-    const DataLoaderState here = state();
+    const DataLoaderState here = position(0, 0);
     check_same("order", saved.order, here.order);
     check_same("seed", saved.seed, here.seed);
     check_same("batch size", saved.batch_size, here.batch_size);
@@ -111,7 +149,8 @@ void DataLoaderCursor::restore(const DataLoaderState& saved) {
                         "{} epochs",
                         saved.batch, saved.epoch, sampler_.batches(), options_.epochs));
     epoch_ = saved.epoch;
-    batch_ = batch;
+    batch_ = batch + share_.rank;
+    in_step_ = share_.rank;
 }
 
 StateDict DataLoaderCursor::state_dict() const {

@@ -48,6 +48,13 @@ struct DataLoaderState {
     bool operator==(const DataLoaderState&) const = default;
 };
 
+/// The batches of a loader among several ranks that train together: in each `step` of them, rank r has those with the
+/// numbers r, r + ranks, r + 2 ranks and so on. The position of the loader is that of all ranks.
+struct LoaderShare {
+    int rank = 0, ranks = 1;
+    std::int64_t step = 1;
+};
+
 [[noreturn]] void throw_no_batch();
 [[noreturn]] void throw_loader_moved();
 
@@ -62,14 +69,19 @@ class DataLoaderCursor {
 
     const Sampler& sampler() const { return sampler_; }
     const DataLoaderOptions& options() const { return options_; }
+    /// Errors: Error for a rank that does not exist, a step without a batch for each rank, or within a step.
+    void divide(const LoaderShare& share);
 
     enum class Next { batch, end_of_epoch, end };
     /// The batch or end of epoch at this position.
     Next peek() const;
     /// The number of the batch at this position, counted through all epochs.
-    std::int64_t task() const;
-    /// One past the last; the largest number if there is no last.
-    std::int64_t end_task() const;
+    std::int64_t task() const { return task(place()); }
+    /// The batches of this loader, counted from the first one of the step in which the position lies: the number of one
+    /// of them, the place of the position, and one past the last; the largest number if there is no last.
+    std::int64_t task(std::int64_t place) const;
+    std::int64_t place() const { return (in_step_ - share_.rank) / share_.ranks; }
+    std::int64_t end_place() const;
     /// Moves past the batch or end of epoch that `peek` returns.
     void advance();
 
@@ -78,18 +90,25 @@ class DataLoaderCursor {
     /// `Sampler::first_draw` of a batch, by its number.
     std::uint64_t first_draw(std::int64_t task) const;
 
+    /// Errors: Error within a step that is shared out.
     DataLoaderState state() const;
     /// Moves to `state`. Errors: Error that names the difference if `state` belongs to another order of data or lies
     /// outside of it.
     void restore(const DataLoaderState& state);
     StateDict state_dict() const;
     void restore(const StateValues& values);
+    void rewind();
 
   private:
+    DataLoaderState position(std::int64_t epoch, std::int64_t batch) const;
+    std::int64_t step_batches() const { return (share_.step - share_.rank + share_.ranks - 1) / share_.ranks; }
+
     Sampler sampler_;
     DataLoaderOptions options_;
+    LoaderShare share_;
     std::int64_t epoch_ = 0;
-    std::int64_t batch_ = 0;
+    std::int64_t batch_ = 0;    ///< past the epoch's last if the epoch's end has not been told yet
+    std::int64_t in_step_ = 0;  ///< the number of the batch in its step
 };
 
 /// The batch that `DataLoader::next` returned, or none. It works as a pointer, but reading a batch that does not exist
@@ -148,7 +167,14 @@ class DataLoader {
     /// The seconds for which `next` has waited for batches, or read them: the time that loading has cost the caller.
     double seconds_waited() const { return waited_.count(); }
 
-    /// Batches that `next` has returned count as used, those read ahead do not.
+    /// From the next batch on, only those of a share are read. Errors: as DataLoaderCursor::divide.
+    void divide(const LoaderShare& share) {
+        cursor_.divide(share);
+        prefetcher_.reset();
+    }
+
+    /// Batches that `next` has returned count as used, those read ahead do not. Errors: Error within a step that is
+    /// shared out among ranks.
     DataLoaderState state() const { return cursor_.state(); }
 
     /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if the
@@ -168,9 +194,8 @@ class DataLoader {
 
     /// Moves back to the first batch of the first epoch.
     void rewind() {
-        DataLoaderState start = state();
-        start.epoch = start.batch = 0;
-        restore(start);
+        cursor_.rewind();
+        prefetcher_.reset();
     }
 
     const Sampler& sampler() const { return cursor_.sampler(); }
@@ -206,11 +231,11 @@ class DataLoader {
     }
 
     void start() {
-        const PrefetchOptions options{cursor_.options().workers, static_cast<int>(ring_->size()), cursor_.task(),
-                                      cursor_.end_task()};
+        const PrefetchOptions options{cursor_.options().workers, static_cast<int>(ring_->size()), cursor_.place(),
+                                      cursor_.end_place()};
         // The threads get a cursor of their own: this one moves on.
-        auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](std::int64_t task, int slot) {
-            fill(*dataset, cursor, task, (*ring)[static_cast<std::size_t>(slot)]);
+        auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](std::int64_t place, int slot) {
+            fill(*dataset, cursor, cursor.task(place), (*ring)[static_cast<std::size_t>(slot)]);
         };
         prefetcher_ = std::make_unique<Prefetcher>(options, std::move(work));
     }
