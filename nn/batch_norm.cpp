@@ -5,6 +5,8 @@
 #include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/channel_norm/channel_norm.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/nn/initializers.hpp>
 
 namespace headroom::nn {
@@ -26,6 +28,41 @@ BatchNorm2d::BatchNorm2d(const Path& path, std::int64_t channels, BatchNorm2dOpt
     if (!options.frozen) num_batches_tracked = path.buffer("num_batches_tracked", {}, init::zeros(), Dtype::i64);
 }
 
+namespace {
+
+/// Takes in the moments of all ranks' micro-batches, in the order of ranks; [C] each, and one f64 for the loss.
+void take_in_all(Exec& exec, Group& group, const Array& mean, const Array& variance, double correction,
+                 const Array& loss, const kernels::RunningStatistics& running) {
+    const std::int64_t channels = mean.numel();
+    const Array moments = exec.empty({group.ranks(), 2, channels}, mean.dtype, Category::workspace);
+    const Array numbers = exec.empty({group.ranks(), 2}, Dtype::f64, Category::workspace);
+    const auto part = [](const Array& rows, std::int64_t i, const Shape& shape) {
+        Array one = rows;
+        one.geometry = Geometry::contiguous(shape);
+        one.geometry.offset = rows.geometry.offset + i * shape.numel();
+        return one;
+    };
+    const std::int64_t own = 2 * group.rank();
+    exec.launch([&](auto& stream) {
+        kernels::copy(stream, mean.view(), part(moments, own, {channels}).view());
+        kernels::copy(stream, variance.view(), part(moments, own + 1, {channels}).view());
+        kernels::copy(stream, loss.view(), part(numbers, own, {}).view());
+        kernels::fill(stream, correction, part(numbers, own + 1, {}).view());
+    });
+    gather_rows(exec, group, moments);
+    gather_rows(exec, group, numbers);
+    exec.launch([&](kernels::CpuStream& stream) {
+        for (std::int64_t rank = 0; rank < group.ranks(); ++rank) {
+            const View its_loss = part(numbers, 2 * rank, {}).view();
+            kernels::update_running(stream, part(moments, 2 * rank, {channels}).view(),
+                                    part(moments, 2 * rank + 1, {channels}).view(),
+                                    *part(numbers, 2 * rank + 1, {}).view().as<double>(), &its_loss, running);
+        }
+    });
+}
+
+}  // namespace
+
 Tensor BatchNorm2d::forward(Tensor x, Tensor residual) const {
     const BatchNormOptions how{options.epsilon, options.relu, std::move(residual)};
     if (options.frozen || !training()) {
@@ -43,16 +80,20 @@ Tensor BatchNorm2d::forward(Tensor x, Tensor residual) const {
 /// `values`: of each channel.
 void BatchNorm2d::take_in(const Tensor& mean, const Tensor& variance, double values) const {
     // Arrays, not tensors: a handle would keep the records of results that the program has dropped.
-    context().after_backward([mean = mean.array(), variance = variance.array(), running_mean = running_mean.array(),
-                              running_var = running_var.array(), batches = num_batches_tracked.array(),
-                              correction = values / (values - 1),
+    context().after_backward([group = context().group(), mean = mean.array(), variance = variance.array(),
+                              running_mean = running_mean.array(), running_var = running_var.array(),
+                              batches = num_batches_tracked.array(), correction = values / (values - 1),
                               momentum = options.momentum.value_or(-1)](Exec& exec, const Array* loss) mutable {
         const kernels::RunningStatistics running{running_mean.view(), running_var.view(), batches.view(), momentum};
-        const View loss_view = loss ? loss->view() : View{};
-        exec.launch([&](auto& stream) {
-            kernels::update_running(stream, mean.view(), variance.view(), correction, loss ? &loss_view : nullptr,
-                                    running);
-        });
+        if (group && loss) {
+            take_in_all(exec, *group, mean, variance, correction, *loss, running);
+        } else {
+            const View loss_view = loss ? loss->view() : View{};
+            exec.launch([&](auto& stream) {
+                kernels::update_running(stream, mean.view(), variance.view(), correction, loss ? &loss_view : nullptr,
+                                        running);
+            });
+        }
         for (Array* changed : {&running_mean, &running_var, &batches}) changed->buffer.bump_version();
     });
 }

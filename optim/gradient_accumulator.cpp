@@ -46,6 +46,7 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
                                          GradientAccumulatorOptions options)
     : parameters_(parameters),
       optimizer_(checked(optimizer, parameters, options)),
+      group_(parameters.context().group()),
       options_(options),
       ledger_(parameters.context(), options.scale, options.kept_results) {
     Exec& exec = parameters.context().exec();
@@ -102,7 +103,10 @@ void GradientAccumulator::check_ready() const {
     if (parameters_.context().tape().region()) {
         throw Error("accumulator: a module's call is open; accumulate after it has returned");
     }
-    if (plan_ && micro_batches_ == plan_->micro_batches) {
+    if (group_ && !plan_ && !parameters_.context().dry()) {
+        throw Error("accumulator: a step of several ranks is announced; call begin_step before its first micro-batch");
+    }
+    if (plan_ && micro_batches_ == own_micro_batches()) {
         throw Error(
             fmt::format("accumulator: the step was announced with {} micro-batches, and they are there; call step()",
                         micro_batches_));
@@ -111,18 +115,30 @@ void GradientAccumulator::check_ready() const {
 
 void GradientAccumulator::run(const Forward& work) {
     check_ready();
-    if (micro_batches_ == 0) parameters_.zero_grad();
+    Context& context = parameters_.context();
+    if (micro_batches_ == 0) {
+        parameters_.zero_grad();
+        if (!plan_) first_counter_ = context.random_counter();
+    }
+    if (group_) {
+        const std::int64_t number = micro_batches_ * ranks() + group_->rank();
+        context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(number));
+    }
     Tensor sum;
     {
         const Loss loss = forward(work);
         phase_ = Phase::broken;  // unless all of this succeeds
         const double* const terms = std::get_if<double>(&loss.counted());
         host_terms_ = terms ? std::optional(*terms) : std::nullopt;
-        ledger_.add(loss, micro_batches_ == 0);
+        if (group_) {
+            ledger_.add_round(*group_, &loss, micro_batches_ == 0, present(micro_batches_));
+        } else {
+            ledger_.add(loss, micro_batches_ == 0);
+        }
         sum = loss.sum();
     }
     try {
-        parameters_.context().tape().backward(sum, ledger_.seed());
+        context.tape().backward(sum, ledger_.seed());
     } catch (...) {
         parameters_.zero_grad();  // lost anyhow, and who is out of memory wants theirs
         throw;
@@ -219,18 +235,33 @@ std::string GradientAccumulator::graph_refusal() const { return graphs_ ? graphs
 void GradientAccumulator::begin_step(const StepPlan& plan) {
     check_between_steps("announcing a step");
     check_not_broken();
-    if (plan.micro_batches < 1) {
-        throw Error(fmt::format("accumulator: a step takes at least 1 micro-batch, got {}", plan.micro_batches));
+    if (plan.micro_batches < ranks()) {
+        const std::string of = group_ ? fmt::format("es, one for each of {} ranks", ranks()) : "";
+        throw Error(fmt::format("accumulator: a step takes at least {} micro-batch{}, got {}", ranks(), of,
+                                plan.micro_batches));
     }
     optimizer_.check_step(plan.learning_rate);
     plan_ = plan;
+    first_counter_ = parameters_.context().random_counter();
+}
+
+/// In the step that was announced.
+std::int64_t GradientAccumulator::own_micro_batches() const {
+    const int rank = group_ ? group_->rank() : 0;
+    return (plan_->micro_batches - rank + ranks() - 1) / ranks();
+}
+
+/// The number of ranks, from the first, that have a micro-batch in this round; all, as far as is known.
+int GradientAccumulator::present(std::int64_t round) const {
+    if (!plan_) return ranks();
+    return static_cast<int>(std::clamp<std::int64_t>(plan_->micro_batches - round * ranks(), 0, ranks()));
 }
 
 void GradientAccumulator::step() {
     if (!plan_) throw Error("accumulator: no step was announced; call step(learning_rate)");
-    if (phase_ == Phase::ready && micro_batches_ > 0 && micro_batches_ < plan_->micro_batches) {
+    if (phase_ == Phase::ready && micro_batches_ > 0 && wants_more()) {
         throw Error(fmt::format("accumulator: the step was announced with {} micro-batches, and {} came",
-                                plan_->micro_batches, micro_batches_));
+                                own_micro_batches(), micro_batches_));
     }
     finish_step(plan_->learning_rate);
 }
@@ -250,6 +281,9 @@ void GradientAccumulator::finish_step(double learning_rate) {
     optimizer_.check_step(learning_rate);
     Context& context = parameters_.context();
     context.exec().set_path(0);
+    if (group_ && plan_ && present(micro_batches_) > 0) {  // in the last round, of which others have micro-batches
+        ledger_.add_round(*group_, nullptr, false, present(micro_batches_));
+    }
     optimizer_.begin_step(learning_rate);
     StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
     if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
@@ -265,6 +299,10 @@ void GradientAccumulator::finish_step(double learning_rate) {
     optimizer_.end_step();
     if (!options_.keep_gradients) parameters_.zero_grad();
     ledger_.end_step();
+    if (group_) {
+        const std::int64_t taken = plan_ ? plan_->micro_batches : micro_batches_ * ranks();
+        context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(taken));
+    }
     close();
     context.memory().begin_step();  // what comes now is of the next one
 }
@@ -272,9 +310,18 @@ void GradientAccumulator::finish_step(double learning_rate) {
 /// The device's share of a step.
 void GradientAccumulator::end_step() {
     parameters_.fill_unreached();
+    if (group_) sum_over_ranks();
     sum_of_squared_gradients(parameters_, ledger_.squared_gradients());
     ledger_.decide(options_.clip, options_.stop_when_diverged);
     optimizer_.update_all(ledger_.multiplier());
+}
+
+/// The gradients of all micro-batches, on each rank.
+void GradientAccumulator::sum_over_ranks() {
+    const Exec& exec = parameters_.context().exec();
+    for (const GradientSegment& segment : parameters_.segments()) {
+        headroom::sum_over_ranks(exec, *group_, segment.gradients);
+    }
 }
 
 void GradientAccumulator::close() {
@@ -285,6 +332,7 @@ void GradientAccumulator::close() {
 
 void GradientAccumulator::reset() {
     if (phase_ == Phase::running) throw Error("accumulator: reset was called by a micro-batch of this accumulator");
+    if (group_ && (plan_ || micro_batches_ > 0)) parameters_.context().set_random_counter(first_counter_);
     parameters_.zero_grad();
     ledger_.forget_step();
     close();

@@ -21,6 +21,15 @@
 // The callable's locals are destroyed before its backward pass begins; its captures live on. Backward is seeded with
 // the power of two next to loss scale / terms of the first micro-batch, so that halves neither overflow nor underflow
 // on the way; powers of two change no digit of a gradient, and the optimizer's kernel applies the exact remainder.
+//
+// If the context is one of several ranks, a step is all of theirs: announce it with the micro-batches of all of them,
+// of which rank r has those with the numbers r, r + ranks, r + 2 ranks and so on, and accumulate while `wants_more`.
+// Draws, the seed of backward and the sums of losses go by these numbers. Each rank sums the gradients of its own;
+// `step` adds these sums up in the order of ranks, so that all ranks do the same step, bit for bit.
+//
+//     accumulator.begin_step({.micro_batches = 8, .learning_rate = 1e-3});  // of all ranks
+//     while (accumulator.wants_more()) accumulator.accumulate([&] { return model.loss(*loader.next()); });
+//     accumulator.step();
 #include <algorithm>
 #include <array>
 #include <concepts>
@@ -59,7 +68,7 @@ struct GradientAccumulatorOptions {
 
 /// A step as it is announced before its first micro-batch.
 struct StepPlan {
-    std::int64_t micro_batches = 1;
+    std::int64_t micro_batches = 1;  ///< of all ranks
     double learning_rate = 0;
 };
 
@@ -85,8 +94,10 @@ class GradientAccumulator {
 
     /// Announces the next step, which is then known while its last micro-batch runs backward: `on_complete` calls its
     /// listener. Takes as many `accumulate`s, and `step()` without a learning rate. Errors: Error if something was
-    /// accumulated since the last step, for no micro-batch, or as `step` for the learning rate.
+    /// accumulated since the last step, for fewer micro-batches than ranks, or as `step` for the learning rate.
     void begin_step(const StepPlan& plan);
+    /// Whether micro-batches of this rank are missing in the step that was announced; false if none was.
+    bool wants_more() const { return plan_ && micro_batches_ < own_micro_batches(); }
     /// In the last backward of a step that was announced, `listener` is called on the host for each segment of
     /// gradients as soon as all of them are complete, with those that no micro-batch of the step has reached left out
     /// (see Parameters::on_segment_complete, which this takes over). What it queues comes before the rest of that
@@ -99,7 +110,7 @@ class GradientAccumulator {
     /// or Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then
     /// forgotten, the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry
     /// or `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
-    /// Error for more micro-batches than the step was announced with.
+    /// Error for more micro-batches than the step was announced with, or, with several ranks, if it was not.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) { run(std::ref(work)); }
@@ -160,7 +171,7 @@ class GradientAccumulator {
     /// Drops the gradients and terms since the last step.
     void reset();
 
-    /// The number of micro-batches since the last step.
+    /// The number of this rank's micro-batches since the last step.
     std::int64_t micro_batches() const { return micro_batches_; }
 
     /// The loss scale on the device, for which this waits; in a dry context the one that was set.
@@ -182,7 +193,11 @@ class GradientAccumulator {
     void check_ready() const;
     void check_terms(const StepGraphs::Entry& entry) const;
     static void check_inputs(std::size_t taken, std::size_t given);
-    bool in_last() const { return plan_ && micro_batches_ + 1 == plan_->micro_batches; }
+    bool in_last() const { return plan_ && micro_batches_ + 1 == own_micro_batches(); }
+    int ranks() const { return group_ ? group_->ranks() : 1; }
+    std::int64_t own_micro_batches() const;
+    int present(std::int64_t round) const;
+    void sum_over_ranks();
     void finish_step(double learning_rate);
     void end_step();
     Loss forward(const Forward& work);
@@ -193,13 +208,15 @@ class GradientAccumulator {
 
     Parameters& parameters_;
     Optimizer& optimizer_;
+    Group* group_;  ///< null alone
     GradientAccumulatorOptions options_;
     StepLedger ledger_;
     std::optional<StepGraphs> graphs_;
     std::optional<StepPlan> plan_;  ///< of the step that goes on, if it was announced
     bool listens_ = false;
     Phase phase_ = Phase::ready;
-    std::int64_t micro_batches_ = 0;
+    std::int64_t micro_batches_ = 0;    ///< of this rank
+    std::uint64_t first_counter_ = 0;   ///< the random counter of the step's micro-batch 0
     std::optional<double> host_terms_;  ///< of the last micro-batch, if the host counted them
 };
 

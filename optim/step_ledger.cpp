@@ -21,15 +21,19 @@ using kernels::StepState;
 StepLedger::StepLedger(Context& context, LossScale scale, std::int64_t kept)
     : context_(context), scale_(scale), kept_(kept) {
     Exec& exec = context.exec();
-    // One block of memory for both.
-    const std::int64_t numbers = kernels::kStepStateElements + kept * kernels::kStepOutcomeElements;
-    state_ = outcomes_ = exec.empty_for_model({numbers}, Dtype::f64, Category::optimizer_state);
+    // One block of memory for all.
+    const std::int64_t ranks = context.group() ? context.group()->ranks() : 0;
+    const std::int64_t outcomes = kept * kernels::kStepOutcomeElements;
+    state_ = outcomes_ = rounds_ = exec.empty_for_model({kernels::kStepStateElements + outcomes + 2 * ranks},
+                                                        Dtype::f64, Category::optimizer_state);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, state_.view()); });
     decided_.resize(static_cast<std::size_t>(kept));
     for (WorkPoint& point : decided_) point.mark(exec);  // its event is made now, not in the loop
     state_.geometry = Geometry::contiguous({kernels::kStepStateElements});
     outcomes_.geometry = Geometry::contiguous({kept, kernels::kStepOutcomeElements});
     outcomes_.geometry.offset = kernels::kStepStateElements;
+    rounds_.geometry = Geometry::contiguous({ranks, 2});
+    rounds_.geometry.offset = kernels::kStepStateElements + outcomes;
     set_loss_scale(scale.state());
 }
 
@@ -51,22 +55,56 @@ Array StepLedger::seed() const { return state(offsetof(StepState, seed)); }
 Array StepLedger::squared_gradients() const { return state(offsetof(StepState, squared_gradients)); }
 Array StepLedger::multiplier() const { return state(offsetof(StepState, multiplier)); }
 
+/// to = beta * to + number; `to` has one f64.
+void StepLedger::add(const Tensor& number, Array to, float beta) const {
+    to.geometry.shape = number.shape();
+    to.geometry.strides = contiguous_strides(number.shape());
+    context_.exec().launch(
+        [&](auto& stream) { kernels::accumulate(stream, number.array().view(), to.view(), 1.0f, beta); });
+}
+
 void StepLedger::add(const Loss& loss, bool first) {
     Exec& exec = context_.exec();
     const float beta = first ? 0.0f : 1.0f;
-    const auto add = [&](const Tensor& number, std::size_t field) {
-        const Array sum = state(field, number.shape());
-        exec.launch([&](auto& stream) { kernels::accumulate(stream, number.array().view(), sum.view(), 1.0f, beta); });
-    };
-    add(loss.sum(), offsetof(StepState, loss_sum));
+    add(loss.sum(), state(offsetof(StepState, loss_sum)), beta);
     if (const auto* terms = std::get_if<Tensor>(&loss.counted())) {
-        add(*terms, offsetof(StepState, terms));
+        add(*terms, state(offsetof(StepState, terms)), beta);
     } else {
         const double number = std::get<double>(loss.counted());
         exec.launch([&](auto& stream) { kernels::add_terms(stream, number, beta, state_.view()); });
     }
     if (!first) return;
     exec.launch([&](auto& stream) { kernels::begin_step(stream, state_.view()); });
+}
+
+void StepLedger::add_round(Group& group, const Loss* loss, bool first, int present) {
+    Exec& exec = context_.exec();
+    const auto number = [&](int rank, std::int64_t i) {
+        Array one = rounds_;
+        one.geometry = Geometry::contiguous({});
+        one.geometry.offset = rounds_.geometry.offset + 2 * rank + i;
+        return one;
+    };
+    if (loss) {
+        const Array own_terms = number(group.rank(), 1);
+        add(loss->sum(), number(group.rank(), 0), 0.0f);
+        if (const auto* terms = std::get_if<Tensor>(&loss->counted())) {
+            add(*terms, own_terms, 0.0f);
+        } else {
+            const double counted = std::get<double>(loss->counted());
+            exec.launch([&](auto& stream) { kernels::fill(stream, counted, own_terms.view()); });
+        }
+    }
+    gather_rows(exec, group, rounds_);
+    for (int rank = 0; rank < present; ++rank) {
+        const float beta = first && rank == 0 ? 0.0f : 1.0f;
+        exec.launch([&](auto& stream) {
+            kernels::accumulate(stream, number(rank, 0).view(), state(offsetof(StepState, loss_sum)).view(), 1.0f,
+                                beta);
+            kernels::accumulate(stream, number(rank, 1).view(), state(offsetof(StepState, terms)).view(), 1.0f, beta);
+            if (beta == 0.0f) kernels::begin_step(stream, state_.view());  // by micro-batch 0's terms alone
+        });
+    }
 }
 
 void StepLedger::decide(double clip, bool stop_when_diverged) {

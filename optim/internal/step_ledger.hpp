@@ -26,6 +26,9 @@ class StepLedger {
 
     /// Adds a micro-batch's sum and terms to those of the step; the first one decides what backward is seeded with.
     void add(const Loss& loss, bool first);
+    /// The same with several ranks, for the round of micro-batches of which the first `present` ranks have one each:
+    /// all ranks add those of all, in order. Null: this rank has none.
+    void add_round(Group& group, const Loss* loss, bool first, int present);
     /// One f64 each: the seed of backward, the place for the gradients' squared norm, and the optimizer's multiplier.
     Array seed() const;
     Array squared_gradients() const;
@@ -46,6 +49,7 @@ class StepLedger {
     void set_loss_scale(const LossScale::State& now);
 
   private:
+    void add(const Tensor& number, Array to, float beta) const;
     Array state(std::size_t field, const Shape& shape = {}) const;
     Array outcome(std::int64_t step) const;
     std::vector<double> download_outcomes(const Array& outcomes, std::int64_t last_step) const;
@@ -57,6 +61,7 @@ class StepLedger {
     std::int64_t kept_;
     Array state_;                     ///< f64: kernels::StepState
     Array outcomes_;                  ///< f64 [kept, ...]: kernels::StepOutcome of step i in row i % kept
+    Array rounds_;                    ///< f64 [ranks, 2]: sum and terms of each rank's micro-batch; no rows alone
     std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept
     std::int64_t steps_ = 0;          ///< that have ended, skipped ones too
     std::int64_t unread_ = 0;
