@@ -16,6 +16,7 @@
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/processes.hpp>
 #include <headroom/examples/program/result_head.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/speed/page.hpp>
@@ -258,5 +259,8 @@ int main(int argc, char** argv) {
     headroom::Flags flags;
     headroom::add_flags(app, flags);
     flags.head = headroom::program::result_head("what each technique costs and saves", argc, argv);
-    return headroom::program::run(app, argc, argv, [&] { headroom::compare(flags); });
+    return headroom::program::run(app, argc, argv, [&] {
+        headroom::program::expect_alone("memory_speed");
+        headroom::compare(flags);
+    });
 }

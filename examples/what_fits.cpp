@@ -15,6 +15,7 @@
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/processes.hpp>
 #include <headroom/examples/program/result_head.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/files/text_file.hpp>
@@ -189,5 +190,8 @@ int main(int argc, char** argv) {
     flags.head =
         headroom::program::result_head("what fits on which GPU, as rehearsed; nothing is measured", argc, argv);
     headroom::add_flags(app, flags);
-    return headroom::program::run(app, argc, argv, [&] { headroom::answer(flags); });
+    return headroom::program::run(app, argc, argv, [&] {
+        headroom::program::expect_alone("what_fits");
+        headroom::answer(flags);
+    });
 }

@@ -81,14 +81,18 @@ class DataTask : public Task {
     using HostBatch = typename D::Batch;
 
     Batch batch() override { return to_tensors(next()); }
+    void divide(const data::LoaderShare& share) override { loader_.divide(share); }
     files::CheckpointPart order() override { return loader_; }
     std::int64_t batches_per_epoch() const override { return loader_.sampler().batches(); }
     std::int64_t validation_batches() const override { return data_.in_order.batches(); }
 
-    /// The mean of `loss`. Override it for more figures.
+    /// The mean of `loss`; where several processes train, each computes some of the batches. Override it for more
+    /// figures.
     Validation validate(const Watch& watch) override {
-        MeanLoss mean;
-        each_validation_batch(watch, [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
+        SharedMean mean(context());
+        mean.collect([&] {
+            each_batch(watch, mean.share(), [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
+        });
         return {.loss = mean.value()};
     }
 
@@ -102,8 +106,9 @@ class DataTask : public Task {
 
     /// The next batch of the training data; after the end of an epoch, of the next one. Valid until the next call.
     const HostBatch& next() {
-        const auto batch = loader_.next();
-        return batch ? *batch : *loader_.next();
+        auto batch = loader_.next();
+        while (!batch) batch = loader_.next();
+        return *batch;
     }
     data::DataLoader<D>& loader() { return loader_; }
     /// Override it for batches of your own.
@@ -114,16 +119,11 @@ class DataTask : public Task {
             throw Error("DataTask: there is no upload for this kind of batch; override to_tensors");
         }
     }
-    /// Calls `work` with each batch of the validation data, as tensors and as it was read.
+    /// Calls `work` with each batch of the validation data, as tensors and as it was read; on each process with all of
+    /// them.
     template <class Work>
     void each_validation_batch(const Watch& watch, const Work& work) {
-        if (context().dry()) return rehearse_validation(work);
-        data::DataLoader<D> loader(data_.validation, data_.in_order, {.workers = workers_, .epochs = 1});
-        std::int64_t done = 0;
-        while (const auto host = loader.next()) {
-            work(to_tensors(*host), *host);
-            watch(++done, data_.in_order.batches());
-        }
+        each_batch(watch, {}, work);
     }
 
     Context& context() const { return parameters_.context(); }
@@ -133,13 +133,29 @@ class DataTask : public Task {
     std::int64_t batch_size() const { return loader_.sampler().batch(); }
 
   private:
+    /// `share`: which of the validation data's batches `work` gets.
+    template <class Work>
+    void each_batch(const Watch& watch, const data::LoaderShare& share, const Work& work) {
+        if (context().dry()) return rehearse_validation(share, work);
+        data::DataLoader<D> loader(data_.validation, data_.in_order, {.workers = workers_, .epochs = 1});
+        loader.divide(share);
+        const std::int64_t batches = data_.in_order.batches();
+        std::int64_t done = 0;
+        while (const auto host = loader.next()) {
+            work(to_tensors(*host), *host);
+            watch(std::min(done += share.ranks, batches), batches);
+        }
+    }
+
     /// With the first two batches and the last two, since the ones between are like the second.
     template <class Work>
-    void rehearse_validation(const Work& work) {
+    void rehearse_validation(const data::LoaderShare& share, const Work& work) {
         HostBatch host;
         std::vector<std::int64_t> indices;
-        const std::int64_t batches = data_.in_order.batches();
-        for (std::int64_t i = 0; i < batches; i = i == 1 ? std::max<std::int64_t>(2, batches - 2) : i + 1) {
+        const std::int64_t batches = (data_.in_order.batches() - share.rank + share.ranks - 1) / share.ranks;
+        for (std::int64_t place = 0; place < batches;
+             place = place == 1 ? std::max<std::int64_t>(2, batches - 2) : place + 1) {
+            const std::int64_t i = place * share.ranks + share.rank;
             data_.in_order.indices(0, i, indices);
             if constexpr (data::RandomDataset<D>)
                 data_.validation.read(indices, data_.in_order.first_draw(0, i), host);

@@ -1,6 +1,8 @@
 #include <headroom/training/metrics.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <exception>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -10,6 +12,39 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::training {
+
+data::LoaderShare SharedMean::share() const {
+    const Group* const group = context_.group();
+    if (!group) return {};
+    return {group->rank(), group->ranks(), group->ranks()};
+}
+
+void SharedMean::add(const Loss& loss) { own_.emplace_back().add(loss); }
+
+void SharedMean::collect(const std::function<void()>& work) {
+    std::exception_ptr unreadable;
+    try {
+        work();
+    } catch (const FileError&) {
+        unreadable = std::current_exception();
+    }
+    Group* const group = context_.dry() ? nullptr : context_.group();
+    if (group && any(*group, unreadable ? 1 : 0) && !unreadable) throw FileError("another process can't read a batch");
+    if (unreadable) std::rethrow_exception(unreadable);
+    const std::string bytes(reinterpret_cast<const char*>(own_.data()), own_.size() * sizeof(MeanLoss));
+    std::vector<std::vector<MeanLoss>> all;
+    for (const std::string& one : group ? gather(*group, bytes) : std::vector{bytes}) {
+        all.emplace_back(one.size() / sizeof(MeanLoss));
+        if (!one.empty()) std::memcpy(static_cast<void*>(all.back().data()), one.data(), one.size());
+    }
+    for (std::size_t round = 0; round < all.front().size(); ++round) {
+        for (const std::vector<MeanLoss>& rank : all) {
+            if (round == rank.size()) break;  // the last round, which the later ranks have no part in
+            mean_.total += rank[round].total;
+            mean_.terms += rank[round].terms;
+        }
+    }
+}
 
 void Accuracy::add(const Tensor& logits, const Tensor& labels) {
     right_ += sum(eq(argmax(logits, -1), labels)).item();

@@ -8,11 +8,14 @@
 //     accuracy.add(logits, labels);
 //     return training::Validation{.loss = loss.value(), .metrics = {accuracy.metric()}};
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <headroom/core/context.hpp>
 #include <headroom/core/loss.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/training/task.hpp>
 
 namespace headroom::training {
@@ -28,6 +31,28 @@ struct MeanLoss {
         terms += loss.terms();
     }
     double value() const { return total / terms; }
+};
+
+/// The mean of losses over all of their terms, of batches that the processes of a context share out. They are added up
+/// in the order of batches, so that each process has the bits that one has alone.
+class SharedMean {
+  public:
+    /// The context outlives it.
+    explicit SharedMean(Context& context) : context_(context) {}
+
+    /// Of a loader, which batches are this process's.
+    data::LoaderShare share() const;
+    /// The next one of them. Waits for the device.
+    void add(const Loss& loss);
+    /// Calls `work`, which adds, and brings all processes together. Errors: those of `work`; FileError on all if a
+    /// FileError has left it on one.
+    void collect(const std::function<void()>& work);
+    double value() const { return mean_.value(); }
+
+  private:
+    Context& context_;
+    std::vector<MeanLoss> own_;
+    MeanLoss mean_;
 };
 
 /// The share of samples whose largest logit belongs to their label.

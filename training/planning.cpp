@@ -105,7 +105,7 @@ std::vector<plan::TimedStep> middle_of(std::vector<plan::TimedStep> steps) {
 
 }  // namespace
 
-plan::Costs Trainer::calibrate(Context& context) const {
+plan::Costs Trainer::calibrate(Context& context, std::int64_t rounds) const {
     const Profile profile = context.profile();
     if (profile.compute.graphs) throw Error("calibrate: a context with graphs runs no op by itself");
     const TrainerOptions options = keeping_all(options_);
@@ -125,8 +125,7 @@ plan::Costs Trainer::calibrate(Context& context) const {
                         .steps = {}});
     }
     // In turn, since a machine that others use as well is faster at one time than at another.
-    constexpr int kRounds = 3;
-    for (int round = 0; round < kRounds; ++round) {
+    for (std::int64_t round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < runs.size(); ++i) time_steps(context, task_, planned[i], runs[i].steps);
     }
     for (plan::TimedRun& run : runs) run.steps = middle_of(std::move(run.steps));

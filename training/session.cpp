@@ -46,6 +46,17 @@ void check(const TrainerOptions& options) {
             fmt::format("{}: the ways are {}", options.spell("recompute", options.recompute), fmt::join(names, ", ")));
 }
 
+/// What is known of the first micro-batch of which a rank knows something.
+std::optional<std::string> of_first_micro_batch(Group& group, std::int64_t number,
+                                                const std::optional<std::string>& path) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    const std::vector<double> numbers = gather(group, path ? static_cast<double>(number) : none);
+    const std::vector<std::string> paths = gather(group, path.value_or(""));
+    const auto first = std::ranges::min_element(numbers);
+    if (*first == none) return std::nullopt;
+    return paths[static_cast<std::size_t>(first - numbers.begin())];
+}
+
 TrainerOptions checked(TrainerOptions options) {
     check(options);
     return options;
@@ -58,6 +69,7 @@ UnreadableBatch::UnreadableBatch(const FileError& error)
 
 Session::Session(Context& context, const MakeTask& make_task, TrainerOptions options)
     : context_(context),
+      group_(context.group()),
       seed_(context.seed()),
       options_(checked(std::move(options))),
       parameters_(context),
@@ -70,6 +82,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
                        .stop_when_diverged = true,
                        .kept_results = kKeptResults}),
       micro_batch_(accumulator_->graph([this](const Task::Batch& batch) { return loss(batch); })) {
+    if (group_) share_out();
     plan_steps();
     for (const Recompute& way : options_.recomputes) {
         if (way.name != options_.recompute) continue;
@@ -80,6 +93,36 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
     if (options_.resume.empty()) task_->begin();
     if (options_.average > 0) average_.emplace(parameters_, optim::MovingAverageOptions{.decay = options_.average});
     if (!options_.resume.empty()) resume(options_.resume);
+    if (group_) expect_same_everywhere();
+}
+
+/// Errors: Error if the step's micro-batches can't be shared out.
+void Session::share_out() {
+    const std::int64_t ranks = group_->ranks(), all = options_.accumulate;
+    const auto spell = [&](std::int64_t batch, std::int64_t accumulate) {
+        return options_.spell("batch", fmt::to_string(batch)) + " " +
+               options_.spell("accumulate", fmt::to_string(accumulate));
+    };
+    if (all < ranks) {
+        const std::int64_t samples = options_.batch * all;
+        const std::string equal = samples % ranks == 0
+                                      ? spell(samples / ranks, ranks) + " is the same step"
+                                      : spell((samples + ranks - 1) / ranks, ranks) + " is the next larger step";
+        throw Error(fmt::format("{}: {} processes need a micro-batch each; {}",
+                                options_.spell("accumulate", fmt::to_string(all)), ranks, equal));
+    }
+    if (all % ranks != 0 && takes_batch_statistics()) {
+        throw Error(
+            fmt::format("{}: batch norm's running statistics need as many micro-batches on each of {} processes",
+                        options_.spell("accumulate", fmt::to_string(all)), ranks));
+    }
+    task_->divide({group_->rank(), group_->ranks(), all});
+}
+
+/// Of this rank, in a step.
+std::int64_t Session::own_micro_batches() const {
+    if (!group_) return options_.accumulate;
+    return (options_.accumulate - group_->rank() + group_->ranks() - 1) / group_->ranks();
 }
 
 /// From epochs, unless steps were given; a micro-batch that fills no step at the end counts for the next epoch.
@@ -111,11 +154,12 @@ void Session::step() {
     const bool dry = context_.dry();
     if (!dry) accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
     Recurrence micro_batches(context_);
-    for (std::int64_t left = options_.accumulate; left > 0;) {
-        accumulator_->accumulate(micro_batch_, next_batch());
+    for (std::int64_t left = own_micro_batches(); left > 0;) {
+        accumulator_->accumulate(micro_batch_, *next_batch());
         --left;
         if (dry && left > 1) left -= micro_batches.skippable(left - 1);  // the last one comes in any case
     }
+    if (group_ && own_micro_batches() * group_->ranks() < options_.accumulate) next_batch(false);
     if (dry) {
         accumulator_->step(rate);  // not announced: how many micro-batches it takes shows on the way
     } else {
@@ -125,19 +169,32 @@ void Session::step() {
     ++steps_done_;
 }
 
-Task::Batch Session::next_batch() {
+/// None unless it is wanted, in the last round of a step in which other ranks have a micro-batch.
+std::optional<Task::Batch> Session::next_batch(bool wanted) {
     const auto begin = std::chrono::steady_clock::now();
+    std::optional<Task::Batch> batch;
     try {
-        Task::Batch batch = task_->batch();
-        loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        return batch;
+        if (wanted) batch = task_->batch();
     } catch (const FileError& error) {
-        accumulator_->reset();
-        task_->order().restore(unread_.back().order);
-        context_.set_random_counter(unread_.back().random_counter);
-        unread_.pop_back();
-        throw UnreadableBatch(error);
+        expect_readable(&error);
     }
+    expect_readable(nullptr);
+    loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return batch;
+}
+
+/// Throws what one of the ranks has met, and puts the step's beginning back.
+void Session::expect_readable(const FileError* error) {
+    std::optional<UnreadableBatch> met;
+    if (error) met.emplace(*error);
+    if (group_ && !context_.dry() && any(*group_, error != nullptr) && !met)
+        met.emplace(FileError("another process can't read a batch"));
+    if (!met) return;
+    accumulator_->reset();
+    task_->order().restore(unread_.back().order);
+    context_.set_random_counter(unread_.back().random_counter);
+    unread_.pop_back();
+    throw *met;
 }
 
 std::vector<optim::StepResult> Session::results(std::int64_t leave) {
@@ -158,12 +215,17 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     task_->order().restore(start.order);
     context_.set_random_counter(start.random_counter);
     context_.find_non_finite(true);
-    for (std::int64_t i = 0; i < options_.accumulate && !context_.first_non_finite(); ++i) {
+    const std::int64_t rank = group_ ? group_->rank() : 0, ranks = group_ ? group_->ranks() : 1;
+    std::int64_t number = rank;
+    for (; number < options_.accumulate; number += ranks) {
+        context_.set_random_counter(start.random_counter + static_cast<std::uint64_t>(number));
         const MicroBatchScope scope(context_);
         loss(task_->batch());
+        if (context_.first_non_finite()) break;
     }
     context_.find_non_finite(false);
-    const std::optional<std::string>& path = context_.first_non_finite();
+    std::optional<std::string> path = context_.first_non_finite();
+    if (group_) path = of_first_micro_batch(*group_, number, path);
     const std::string where =
         !path ? "every module's output was finite, so it arose in backward"
               : fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
@@ -180,12 +242,18 @@ auto Session::evaluating(Work work) {
 
 Validation Session::validate(const Watch& watch) {
     const std::uint64_t counter = context_.random_counter();
+    std::optional<Validation> validation;
+    std::optional<UnreadableBatch> met;
     try {
-        return evaluating([&] { return task_->validate(watch); });
+        validation = evaluating([&] { return task_->validate(watch); });
     } catch (const FileError& error) {
-        context_.set_random_counter(counter);
-        throw UnreadableBatch(error);
+        met.emplace(error);
     }
+    if (group_ && !context_.dry() && any(*group_, met.has_value()) && !met)
+        met.emplace(FileError("another process can't read a batch of the validation"));
+    if (!met) return *validation;
+    context_.set_random_counter(counter);
+    throw *met;
 }
 
 bool Session::is_best(const Validation& validation) {

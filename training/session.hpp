@@ -42,8 +42,8 @@ class Session {
     /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
 
-    /// One optimizer step over `accumulate` micro-batches. Only queues it; `results` has its outcome. Errors: also
-    /// UnreadableBatch.
+    /// One optimizer step over `accumulate` micro-batches, those of all ranks. Only queues it; `results` has its
+    /// outcome. Errors: also UnreadableBatch, on all ranks if one has met it.
     void step();
     /// Steps done, skipped ones and those before a resume included.
     std::int64_t steps_done() const { return steps_done_; }
@@ -74,6 +74,7 @@ class Session {
     /// How long steps have waited for their batches so far.
     double loading_seconds() const { return loading_seconds_; }
 
+    /// Written by rank 0.
     void save(const std::string& path);
     /// SHA-256 over parameters, optimizer state, averages and random position.
     std::string state_sha256();
@@ -100,12 +101,17 @@ class Session {
 
     files::CheckpointParts parts(Description& description);
     void plan_steps();
-    Task::Batch next_batch();
+    void share_out();
+    void expect_same_everywhere();
+    std::int64_t own_micro_batches() const;
+    std::optional<Task::Batch> next_batch(bool wanted = true);
+    void expect_readable(const FileError* error);
     void resume(const std::string& path);
     Loss loss(const Task::Batch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
+    Group* group_;        ///< null alone
     std::uint64_t seed_;  ///< of the context before a resume
     TrainerOptions options_;
     Parameters parameters_;

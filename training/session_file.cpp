@@ -8,6 +8,7 @@
 #include <headroom/files/state_hash.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/session.hpp>
+#include <headroom/version.hpp>
 
 namespace headroom::training {
 
@@ -77,6 +78,22 @@ class Session::Description {
         session_.since_best_ = since_best;
     }
 
+    /// What processes that train together must have in common.
+    Json common() const {
+        const TrainerOptions& options = session_.options_;
+        Json json = describe();
+        json["steps"] = session_.steps_;
+        json["steps done"] = session_.steps_done_;
+        json["batch"] = options.batch;
+        json["version"] = version;
+        for (const auto& [name, value] : session_.task_->order().state_dict().values) json["data"][name] = value;
+        for (const auto& [name, value] : options.values ? options.values() : StateValues()) {
+            const Json parsed = Json::parse(value, nullptr, false);
+            json["values"][name] = parsed.is_discarded() ? Json(value) : parsed;
+        }
+        return json.flatten();
+    }
+
   private:
     /// Says which option goes on all the same; the loader would refuse it, too.
     void expect_samples(const StateValues& values) const {
@@ -108,7 +125,25 @@ files::CheckpointParts Session::parts(Description& description) {
     return parts;
 }
 
+/// Errors: Error on all ranks that names the first difference, if a rank trains something else than rank 0.
+void Session::expect_same_everywhere() {
+    const std::vector<std::string> all = gather(*group_, Description(*this).common().dump());
+    const Json first = Json::parse(all.front());
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        const Json other = Json::parse(all[rank]);
+        for (const auto& [name, value] : first.items()) {
+            if (other.contains(name) && other[name] == value) continue;
+            throw Error(fmt::format("{}: process {} has {}, and process 0 has {}; all need the same flags and data",
+                                    name.substr(1), rank, other.contains(name) ? other[name].dump() : "none",
+                                    value.dump()));
+        }
+        if (other.size() != first.size())
+            throw Error(fmt::format("process {} was told more than process 0; all need the same flags and data", rank));
+    }
+}
+
 void Session::save(const std::string& path) {
+    if (group_ && group_->rank() > 0) return;
     Description description(*this);
     files::save_checkpoint(path, context_, parts(description));
 }

@@ -17,6 +17,7 @@
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/files/checkpoint.hpp>
 
 namespace headroom::training {
@@ -49,6 +50,9 @@ class Task {
     virtual void begin() {}
     /// Called with `TrainerOptions::recompute`, for models that save memory by other means than policies.
     virtual void recompute(const std::string& /*name*/) {}
+    /// Called before the first micro-batch where several processes train: from now on `batch` has those of this one
+    /// alone. Errors: Error if the task's data can't be shared out, as that of a task which does not override this.
+    virtual void divide(const data::LoaderShare& share);
     /// The next micro-batch of the training data.
     virtual Batch batch() = 0;
     /// Depends on the batch alone: with `ComputeOptions::graphs` it is called for the first ones only.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -46,10 +48,24 @@ StepCounts counts_of(Context& context) {
         counts.launches = gpu->launches();
         counts.host_waits = gpu->host_waits();
     }
+    if (const Group* group = context.group()) {
+        counts.sent_bytes = group->traffic().sent_bytes;
+        counts.exchanges = group->traffic().exchanges;
+    }
     return counts;
 }
 StepCounts operator-(const StepCounts& a, const StepCounts& b) {
-    return {a.replayed_ops - b.replayed_ops, a.launches - b.launches, a.host_waits - b.host_waits};
+    return {a.replayed_ops - b.replayed_ops, a.launches - b.launches, a.host_waits - b.host_waits,
+            a.sent_bytes - b.sent_bytes, a.exchanges - b.exchanges};
+}
+
+/// What each of the processes has to say of itself, on all of them.
+std::vector<RankReport> gather_ranks(Group& group, const RankReport& own) {
+    static_assert(std::is_trivially_copyable_v<RankReport>);
+    std::vector<RankReport> ranks;
+    for (const std::string& one : gather(group, std::string(reinterpret_cast<const char*>(&own), sizeof(own))))
+        std::memcpy(static_cast<void*>(&ranks.emplace_back()), one.data(), sizeof(own));
+    return ranks;
 }
 
 }  // namespace
@@ -173,8 +189,11 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
     const auto impatient = [&] {
         return options_.patience > 0 && session.validations_since_best() >= options_.patience;
     };
+    // What one process sees or times, all act on, at the same step.
+    Group* const group = session.context().group();
+    const auto agreed = [&](bool here) { return group ? any(*group, here ? 1 : 0) != 0 : here; };
     bool asked = false, first = true, early = false;
-    while (session.steps_done() < std::min(stop, all) && !(asked = interrupt && interrupt->requested()) &&
+    while (session.steps_done() < std::min(stop, all) && !(asked = agreed(interrupt && interrupt->requested())) &&
            !(early = impatient())) {
         const StepCounts before = counts_of(session.context());
         session.step();
@@ -186,7 +205,7 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
         const bool saves = now(options_.save_every);
         if (validates || saves || reporter.warming_up()) {
             reporter.look(0);
-        } else if (reporter.due(session.steps_done() - ahead)) {
+        } else if (agreed(reporter.due(session.steps_done() - ahead))) {
             reporter.look(ahead);
         }
         if (validates) reporter.validate();
@@ -261,10 +280,21 @@ Report Trainer::train_session(Context& context) const {
         session.end();
     }
     report.state_sha256 = session.state_sha256();
+    if (context.group()) {
+        const auto& by_category = context.memory().statistics().allocated_by_category;
+        const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
+        report.ranks.push_back(
+            {.parameter_bytes = of(Category::parameters), .optimizer_state_bytes = of(Category::optimizer_state)});
+    }
     return report;
 }
 
 Report Trainer::train(Context& context, const Forecast& forecast) {
+    if (const Group* group = context.group(); group && group->rank() > 0 &&
+                                              (options_.print || !options_.log.empty() ||
+                                               !options_.tensorboard.empty() || !options_.memory_history.empty())) {
+        return train_silently(context, forecast);
+    }
     Report report;
     try {
         with_history(context, options_.memory_history, title_of(options_), [&] { report = train_session(context); });
@@ -276,6 +306,17 @@ Report Trainer::train(Context& context, const Forecast& forecast) {
     report.peak_bytes_reserved = memory.peak_reserved;
     report.used = used_beside(context);
     report.forecast = forecast;
+    if (Group* group = context.group()) {
+        RankReport& own = report.ranks.front();
+        own.peak_bytes_allocated = memory.peak_allocated;
+        own.peak_bytes_reserved = memory.peak_reserved;
+        own.predicted_bytes_allocated = forecast.peak.allocated;
+        own.predicted_bytes_reserved = forecast.peak.reserved;
+        own.sent_bytes = report.last_step.sent_bytes;
+        own.exchanges = report.last_step.exchanges;
+        own.seconds_waited = group->traffic().seconds_waited;
+        report.ranks = gather_ranks(*group, own);
+    }
     if (options_.print) {
         fmt::print("peak memory {}, predicted {}\n", size_text(memory.peak_allocated),
                    size_text(forecast.peak.allocated));
@@ -283,6 +324,14 @@ Report Trainer::train(Context& context, const Forecast& forecast) {
             fmt::print("beside it, the driver, its libraries and others use {}\n", size_text(*report.used));
     }
     return report;
+}
+
+/// As a process that is not the first.
+Report Trainer::train_silently(Context& context, const Forecast& forecast) const {
+    Trainer silent = *this;
+    silent.options_.print = false;
+    silent.options_.log = silent.options_.tensorboard = silent.options_.memory_history = "";
+    return silent.train(context, forecast);
 }
 
 Forecast Trainer::rehearse(Context& dry) const { return rehearse_on(dry, task_, options_); }

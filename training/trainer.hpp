@@ -69,6 +69,17 @@ struct StepCounts {
     std::uint64_t replayed_ops = 0;  ///< by backward
     std::int64_t launches = 0;       ///< on a GPU, of kernels of ours and of graphs
     std::int64_t host_waits = 0;     ///< on a GPU, for it
+    std::uint64_t sent_bytes = 0;    ///< to other processes
+    std::uint64_t exchanges = 0;     ///< with them
+};
+
+/// One of the processes that trained together.
+struct RankReport {
+    std::size_t peak_bytes_allocated = 0, peak_bytes_reserved = 0;
+    std::size_t predicted_bytes_allocated = 0, predicted_bytes_reserved = 0;
+    std::size_t parameter_bytes = 0, optimizer_state_bytes = 0;
+    std::uint64_t sent_bytes = 0, exchanges = 0;  ///< in a step
+    double seconds_waited = 0;                    ///< for other processes, in all
 };
 
 struct Report {
@@ -88,6 +99,7 @@ struct Report {
     std::optional<std::size_t> used;  ///< `used_beside`, when the last step was done
     std::string graph_refusal;        ///< why not all work was done by graphs, or empty
     std::string state_sha256;         ///< of parameters, optimizer state and random position
+    std::vector<RankReport> ranks;    ///< of all processes, on each; empty if there is one
 };
 
 class Trainer {
@@ -112,9 +124,10 @@ class Trainer {
     /// For all budgets at once: plans of one search. Errors: as `plan`.
     std::unique_ptr<plan::Planner> planner(const Profile& profile) const;
     /// Takes a few steps with each of several plans, which nobody keeps, to measure how long ops take, and what a step
-    /// takes besides. Keeps within the budget, if there is one. Use another context than for the training, which would
-    /// find this one's memory. Errors: as `plan`; Error for a context with graphs; errors of the steps.
-    plan::Costs calibrate(Context& context) const;
+    /// takes besides: in turn, `rounds` times. Keeps within the budget, if there is one. Use another context than for
+    /// the training, which would find this one's memory. Errors: as `plan`; Error for a context with graphs; errors of
+    /// the steps.
+    plan::Costs calibrate(Context& context, std::int64_t rounds = 3) const;
     /// What plans go by from now on.
     void use(plan::Costs costs) { options_.costs = std::move(costs); }
     /// From now on the options are those of the plan.
@@ -135,9 +148,10 @@ class Trainer {
     /// The same on a dry context of the caller's, without looking for what fits, and without times and ops.
     Forecast rehearse(Context& dry) const;
 
-    /// Trains as rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the module;
-    /// FileError for a file that can't be read or written; OutOfMemory if others use the device; it says what fits
-    /// beside them.
+    /// Trains as rehearsed. Where the context is one of several ranks, all of them call it; rank 0 prints and writes
+    /// files, and hooks are called on each. Errors: Error if the loss or the gradients were not finite, naming the step
+    /// and the module; FileError for a file that can't be read or written; OutOfMemory if others use the device; it
+    /// says what fits beside them.
     Report train(Context& context, const Forecast& forecast);
 
     const TrainerOptions& options() const { return options_; }
@@ -147,6 +161,7 @@ class Trainer {
     bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
+    Report train_silently(Context& context, const Forecast& forecast) const;
     void check_program(const plan::Plan& plan, const Profile& profile) const;
 
     MakeTask task_;

@@ -319,7 +319,7 @@ Comparison compared(const Question& question, const MakeContext& make_context,
     Setup setup{.question = question, .profile = make_context({}).profile()};
     {
         Context context = make_context({});
-        setup.costs = setup.trainer(setup.row("", "")).calibrate(context);
+        setup.costs = setup.trainer(setup.row("", "")).calibrate(context, std::min<std::int64_t>(question.rounds, 3));
     }
     Rows rows = in_turn(rows_of(setup), std::move(theirs));
     const auto try_to_train = [&](Row& row, std::int64_t round) {

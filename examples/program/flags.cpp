@@ -5,12 +5,20 @@
 #include <fmt/format.h>
 
 #include <headroom/examples/program/options.hpp>
+#include <headroom/examples/program/processes.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/training/history_file.hpp>
 
 namespace headroom::program {
 
 namespace {
+
+/// Of a process that is not the first, which writes the files of all.
+void leave_out_files(Flags& flags) {
+    for (std::string* file :
+         {&flags.json, &flags.log, &flags.memory_history, &flags.tensorboard, &flags.pictures, &flags.save_plan})
+        file->clear();
+}
 
 /// Not stored in checkpoints.
 CLI::Option* of_this_run(CLI::Option* option) { return option->configurable(false)->group("Of this run alone"); }
@@ -22,7 +30,12 @@ void add_device(CLI::App& app, Flags& flags) {
     add_option(app, "--gpu-memory", flags.gpu_memory,
                "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
         ->transform(bytes());
-    add_option(app, "--threads", flags.threads, "0: one per processor")->check(whole(0, 1024));
+    add_option(app, "--threads", flags.threads, "0: one per processor, shared out among the processes of a machine")
+        ->check(whole(0, 1024));
+    add_option(app, "--ranks", flags.ranks,
+               "with --device dry: predict each of so many processes that mpirun starts, which share a step's "
+               "micro-batches")
+        ->check(whole(1, 1 << 20));
     add_option(app, "--memory-limit", flags.memory_limit,
                "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
         ->transform(bytes());
@@ -170,12 +183,24 @@ void add_flags(CLI::App& app, Flags& flags) {
     for (std::size_t i = of_training; i < all.size(); ++i) of_this_run(all[i]);
     app.parse_complete_callback([&app, &flags] {
         flags.compute.tune = app.count("--tune") > 0;
+        if (world().rank() > 0) leave_out_files(flags);
         const bool gpu = app.count("--gpu-memory") > 0;
         if (gpu && flags.device != "dry")
             throw CLI::ValidationError(
                 "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
         if (flags.device == "dry" && !flags.calibrate.empty())
             throw CLI::ValidationError("--calibrate measures, and --device dry computes nothing");
+        if (app.count("--ranks") > 0 && flags.device != "dry")
+            throw CLI::ValidationError("--ranks is for --device dry; mpirun -np N starts N processes");
+        if (gpu && flags.ranks > 1)
+            throw CLI::ValidationError("--ranks excludes --gpu-memory: several processes train on CPUs only");
+        if (world().ranks() > 1 && flags.device != "cpu")
+            throw CLI::ValidationError(fmt::format(
+                "--device {} is for one process: several train on CPUs, and --device dry predicts --ranks N without "
+                "mpirun",
+                flags.device));
+        if (world().ranks() > 1 && !flags.calibrate.empty())
+            throw CLI::ValidationError("--calibrate measures in one process; give several the --costs of its file");
         if (gpu && flags.gpu_memory == 0)
             throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
         for (const auto& [name, given] :
@@ -215,11 +240,15 @@ Context make_context(const Flags& flags) {
                                  .seed = flags.seed,
                                  .compute = flags.compute,
                                  .tuning_file = flags.tuning_file};
-    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+    return flags.device == "cuda" ? Context::cuda(0, options) : world().context(options);
 }
 
 Profile profile_of(const Flags& flags) {
-    if (flags.gpu_memory == 0) return make_context(flags).profile();
+    if (flags.gpu_memory == 0) {
+        Profile profile = make_context(flags).profile();
+        if (flags.ranks > 1) profile.ranks = flags.ranks;
+        return profile;
+    }
     Profile profile = Profile::gpu(flags.gpu_memory);
     profile.memory_limit = flags.memory_limit;
     profile.seed = flags.seed;

@@ -26,6 +26,7 @@ struct Flags {
     std::string device = "cpu";
     std::size_t gpu_memory = 0;
     int threads = 0;
+    int ranks = 1;  ///< processes that a dry run stands for
     std::uint64_t seed = 1337;
     std::size_t memory_limit = 0;
     ComputeOptions compute;

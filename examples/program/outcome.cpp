@@ -1,13 +1,17 @@
 #include <headroom/examples/program/outcome.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -15,6 +19,7 @@
 #include <unistd.h>
 
 #include <headroom/core/nearest.hpp>
+#include <headroom/examples/program/processes.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/plan/planner.hpp>
@@ -54,35 +59,62 @@ void flush_results() {
         throw FileError(fmt::format("standard output: results can't be written ({})", std::strerror(errno)));
 }
 
+/// Set by `run`.
+std::optional<dist::World> joined;
+
+/// Joins the processes that there are.
+void join() {
+    joined.emplace(dist::World::join());
+    if (!joined->remark().empty()) fmt::print(stderr, "{}\n", joined->remark());
+    if (joined->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null can't be opened");
+}
+
+/// Errors that all processes have met are told by the first one, which ends the others before their turn.
+void wait_for_turn() {
+    using namespace std::chrono_literals;
+    const int rank = dist::World::told_rank();
+    if (rank > 0) std::this_thread::sleep_for((joined ? 300ms : 2000ms) + 100ms * rank);
+}
+
 }  // namespace
+
+const dist::World& world() { return joined.value(); }
+
+void expect_alone(const char* program) {
+    if (world().ranks() > 1) throw Error(fmt::format("{} works in one process; start it without mpirun", program));
+}
 
 int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body) {
     app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version));
     // A file that grows past the shell's limit is then an error of the write, and the program can say so.
     std::signal(SIGXFSZ, SIG_IGN);
     keep_standard_files();
-    const auto end = [&](int code, const std::string& why) {
+    const auto end = [&](int code, const std::string& why, const std::string& report = "") {
+        wait_for_turn();
         const std::string line = without_controls(fmt::format("{}: {}", app.get_name(), why));
-        std::fputs((line + '\n').c_str(), stderr);  // fmt::print would throw
+        std::fputs((line + '\n' + report).c_str(), stderr);  // fmt::print would throw
+        if (joined) joined->abort(code);
         return code;
     };
     try {
+        join();
         app.parse(argc, argv);
         body();
         flush_results();
+        joined.reset();
         return 0;
     } catch (const CLI::Success& help) {
-        app.exit(help, std::cout);
+        if (!joined || joined->rank() == 0) app.exit(help, std::cout);
+        joined.reset();
         return std::cout.flush() ? 0 : end(1, "the text can't be written to standard output");
     } catch (const CLI::ParseError& error) {
         return end(2, wrong_usage(app, error) + " (--help lists the options)");
     } catch (const Interrupted& early) {
         std::fflush(stdout);
+        joined.reset();
         return 128 + early.signal;  // as shells have it
     } catch (const memory::OutOfMemory& error) {
-        end(3, error.what());
-        std::fputs(error.report().to_string().c_str(), stderr);
-        return 3;
+        return end(3, error.what(), error.report().to_string());
     } catch (const plan::BudgetTooSmall& error) {
         const std::string split =
             error.least_split() < error.least() && error.least_split()

@@ -14,6 +14,7 @@
 #include <headroom/core/scratch_budget.hpp>
 #include <headroom/examples/program/loss_curve.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/processes.hpp>
 #include <headroom/examples/program/summary.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
@@ -90,7 +91,9 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
 /// Sets what a plan says. Errors: BudgetTooSmall, of which the summary knows.
 void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     try {
-        const training::Planned planned = trainer.plan(profile_of(flags));
+        training::Planned planned = trainer.plan(profile_of(flags));
+        if (Group* group = world().group().get())  // one plan, though each process has made its own
+            planned.plan = plan::parse_plan(gather(*group, plan::plan_text(planned.plan)).front(), "process 0");
         trainer.follow(planned.plan);
         say("plan: {}; the least budget is {}, keeping all takes {}", planned.plan.to_string(),
             size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
@@ -193,9 +196,26 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
     return options;
 }
 
+namespace {
+
+/// What each of several processes would take.
+std::vector<training::RankReport> rehearse_ranks(const training::Trainer& trainer, const Flags& flags) {
+    std::vector<training::RankReport> ranks;
+    Profile profile = profile_of(flags);
+    for (; profile.rank < flags.ranks; ++profile.rank) {
+        const MemoryPeak peak = trainer.rehearse(profile).peak;
+        ranks.push_back({.predicted_bytes_allocated = peak.allocated, .predicted_bytes_reserved = peak.reserved});
+    }
+    return ranks;
+}
+
+}  // namespace
+
 void train(const Flags& flags, const std::function<Program()>& read) {
-    expect_writable("--save", flags.save);
-    expect_writable("--best", flags.best);
+    if (world().rank() == 0) {
+        expect_writable("--save", flags.save);
+        expect_writable("--best", flags.best);
+    }
     expect_writable("--json", flags.json);
     expect_writable("--log", flags.log);
     expect_writable("--memory-history", flags.memory_history);
@@ -250,6 +270,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
         forecast = trainer.rehearse(profile_of(fitted), dry);
     }
+    if (flags.ranks > 1) summary.report.ranks = rehearse_ranks(trainer, fitted);
     summary.compute = fitted.compute;
     say("{} parameters, {}", forecast.parameters, program.data);
     SkipReport skipped(program);

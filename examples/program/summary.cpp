@@ -31,6 +31,25 @@ void put_plan(nlohmann::ordered_json& json, const Summary& summary) {
     json["program_sha256"] = plan ? Json(plan::program_sha256(plan->program)) : Json();
 }
 
+/// One of several processes.
+nlohmann::ordered_json rank_of(std::size_t number, const training::RankReport& rank, bool trained) {
+    nlohmann::ordered_json json{{"rank", number}};
+    const auto put_trained = [&](const char* name, auto figure) {
+        json[name] = nullptr;
+        if (trained) json[name] = figure;
+    };
+    put_trained("peak_bytes_allocated", rank.peak_bytes_allocated);
+    put_trained("peak_bytes_reserved", rank.peak_bytes_reserved);
+    json["peak_bytes_predicted"] = rank.predicted_bytes_allocated;
+    json["peak_bytes_reserved_predicted"] = rank.predicted_bytes_reserved;
+    put_trained("parameter_bytes", rank.parameter_bytes);
+    put_trained("optimizer_state_bytes", rank.optimizer_state_bytes);
+    put_trained("sent_bytes", rank.sent_bytes);
+    put_trained("collectives", rank.exchanges);
+    put_trained("seconds_waited", rank.seconds_waited);
+    return json;
+}
+
 }  // namespace
 
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
@@ -82,6 +101,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_unusual("deterministic", &ComputeOptions::deterministic);
     put_unusual("scratch_budget", &ComputeOptions::scratch_budget);
     put_unusual("graphs", &ComputeOptions::graphs);
+    for (std::size_t i = 0; i < report.ranks.size(); ++i) json["ranks"].push_back(rank_of(i, report.ranks[i], trained));
     if (!report.graph_refusal.empty()) json["graph_refusal"] = report.graph_refusal;
     if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
     // The name of a class may be no UTF-8.

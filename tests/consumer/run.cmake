@@ -52,6 +52,13 @@ endif()
 
 run(${CMAKE_COMMAND} -E chdir ${WORK} ${WORK}/build/trainer)
 message(STATUS "${output}")
+find_program(MPIRUN mpirun)
+file(GLOB_RECURSE plugin ${WORK}/prefix/*/libheadroom_mpi.so)
+if(MPIRUN AND plugin)
+    run(${CMAKE_COMMAND} -E chdir ${WORK} ${CMAKE_COMMAND} -E env HEADROOM_MPI=${plugin}
+        ${MPIRUN} --allow-run-as-root --oversubscribe --bind-to none -np 2 ${WORK}/build/trainer together)
+    message(STATUS "${output}")
+endif()
 
 run(${WORK}/build/readme ${CMAKE_CURRENT_LIST_DIR}/../../LICENSE)
 message(STATUS "${output}")

@@ -1,5 +1,6 @@
 // Trains a model of its own with the installed trainer: validated, interrupted as by Ctrl-C, resumed, and planned for a
-// budget. Ends with an error unless the bits are those of a training that was neither.
+// budget. Ends with an error unless the bits are those of a training that was neither. With an argument, one of two
+// processes that train together.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -63,9 +64,28 @@ void check(bool holds, const char* what) {
     std::exit(1);
 }
 
+/// The same by two processes, which share a step's micro-batches.
+int train_together() {
+    dist::World world = dist::World::join();
+    check(world.ranks() == 2, "it is not one of two processes");
+    training::Trainer trainer(
+        training::task<Parabola>(points(20), points(11)),
+        {.batch = 10, .accumulate = 2, .epochs = 8, .schedule = {.peak = 0.02}, .save = "together.safetensors"});
+    Context context = world.context({.seed = 3});
+    const training::Report report = trainer.run(context);
+    check(report.complete && report.validation->metrics[0].value > 0.8, "it did not learn");
+    check(report.ranks.size() == 2 && report.ranks[0].sent_bytes > 0, "nothing was sent");
+    check(report.peak_bytes_allocated == report.forecast.peak.allocated, "the predicted peak is not the real one");
+    const std::vector<std::string> states = gather(*world.group(), report.state_sha256);
+    check(states[0] == states[1], "the two have not the same bits");
+    if (world.rank() == 0) std::printf("accuracy %.2f by two\n", report.validation->metrics[0].value);
+    return 0;
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char**) {
+    if (count > 1) return train_together();
     training::TrainerOptions options{.batch = 20, .epochs = 8, .schedule = {.peak = 0.02}, .save = "whole.safetensors"};
     const training::Report whole = train(options);
     check(whole.complete && whole.validation && whole.validation->metrics[0].value > 0.8, "it did not learn");

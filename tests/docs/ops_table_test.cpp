@@ -49,7 +49,7 @@ std::string_view name(Precision precision) {
 }
 
 std::string_view name(SampleInput::Fill fill) {
-    constexpr std::string_view names[] = {"", "positive ", "unit ", "distinct ", "index ", "bool "};
+    constexpr std::string_view names[] = {"", "positive ", "unit ", "distinct ", "halves ", "index ", "bool "};
     return names[static_cast<int>(fill)];
 }
 

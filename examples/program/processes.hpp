@@ -1,0 +1,15 @@
+#pragma once
+// The processes that a program is one of, if `mpirun` has started it. The first one prints and writes files; of the
+// others only errors are seen.
+//
+//     Context context = program::world().context({.seed = 1});
+#include <headroom/dist/world.hpp>
+
+namespace headroom::program {
+
+/// Which `run` has joined.
+const dist::World& world();
+/// Errors: Error if there are several processes, which `program` has no use for.
+void expect_alone(const char* program);
+
+}  // namespace headroom::program

@@ -1,0 +1,203 @@
+"""The training programs under mpirun: what several processes train, take and leave behind."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from program import EXAMPLES, ProgramCase
+
+MPIRUN = shutil.which("mpirun")
+PLUGIN = os.path.join(EXAMPLES, "..", "dist", "libheadroom_mpi.so")
+# Threads that wait for each other on few processors; mpirun of Open MPI refuses root and more processes than processors otherwise.
+RUN = (MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+# MPI keeps memory that it never gives back, of which AddressSanitizer would tell.
+ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+
+
+def runs(process):
+    """Whether there is such a process, and it has not ended."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@unittest.skipUnless(MPIRUN and os.path.exists(PLUGIN), "no MPI here")
+class Processes(ProgramCase):
+    program = "train_gpt"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        words = [f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(400)]
+        text = cls.write("text.txt", " ".join(words))
+        cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
+                     "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "12", "--threads", "1")
+
+    @classmethod
+    def start(cls, processes, *flags, **more):
+        return subprocess.Popen([*RUN, "-np", str(processes), *more.pop("wrap", ()), *cls.command(*flags)], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=ENVIRONMENT, **more)
+
+    def together(self, processes, *flags, status=0, **more):
+        """What the processes printed, on standard output and on the other one."""
+        job = self.start(processes, *flags, **more)
+        out, errors = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, status, out + errors)
+        return out, errors
+
+    def summary(self, processes, *flags):
+        file = self.path(f"of{processes}.json")
+        self.together(processes, *flags, "--json", file)
+        with open(file, encoding="utf-8") as stream:
+            return json.load(stream)
+
+    def log_of(self, *flags, processes=None):
+        file = self.path("log.jsonl")
+        if processes:
+            self.together(processes, *flags, "--log", file)
+        else:
+            self.succeeds(*flags, "--log", file)
+        with open(file, encoding="utf-8") as stream:
+            return [json.loads(line) for line in stream if "train/loss" in line]
+
+    def start_and_tell(self, processes, *flags):
+        """The job, and its processes by rank."""
+        tell = 'echo "$OMPI_COMM_WORLD_RANK $$" >&2; exec "$@"'
+        job = self.start(processes, *flags, wrap=("sh", "-c", tell, "-"))
+        told = dict(map(int, job.stderr.readline().split()) for _ in range(processes))
+        return job, [told[rank] for rank in range(processes)]
+
+    def wait_for(self, file):
+        deadline = time.monotonic() + 60
+        while not os.path.exists(file):
+            self.assertLess(time.monotonic(), deadline, file)
+            time.sleep(0.05)
+
+    def own_lines(self, errors):
+        """Of the program's, without mpirun's remarks."""
+        return [line for line in errors.splitlines() if line.startswith((f"{self.program}: ", "rank "))]
+
+    def test_train_the_same(self):
+        alone = self.log_of()
+        for processes in (2, 3, 4):
+            together = self.log_of(processes=processes)
+            self.assertEqual(len(together), 12)
+            self.assertEqual(together[0]["train/loss"], alone[0]["train/loss"])  # summed by micro-batches, in their order
+            for one, several in zip(alone[:10], together[:10], strict=True):
+                for name in ("train/loss", "train/gradient_norm"):
+                    self.assertAlmostEqual(several[name], one[name], delta=1e-6 * max(1, abs(one[name])), msg=name)
+
+    def test_each_run_has_the_same_bits(self):
+        first, second = (self.summary(3)["state_sha256"] for _ in range(2))
+        self.assertEqual(first, second)
+
+    def test_peaks_are_predicted_for_each_rank(self):
+        for flags in ((), ("--recompute", "blocks", "--accumulate", 5)):
+            for processes in (2, 3):
+                summary = self.summary(processes, *flags)
+                predicted = self.path("predicted.json")
+                self.succeeds(*flags, "--device", "dry", "--ranks", processes, "--json", predicted)
+                with open(predicted, encoding="utf-8") as stream:
+                    rehearsed = json.load(stream)["ranks"]
+                self.assertEqual([rank["rank"] for rank in summary["ranks"]], list(range(processes)))
+                for real, dry in zip(summary["ranks"], rehearsed, strict=True):
+                    for name in ("peak_bytes_allocated", "peak_bytes_reserved"):
+                        of = name.replace("allocated", "predicted").replace("reserved", "reserved_predicted")
+                        self.assertEqual((real[name], real[of]), (dry[of], dry[of]), (name, real["rank"]))
+                    self.assertGreater(real["sent_bytes"], 0)
+                    self.assertGreater(real["collectives"], 0)
+                    self.assertGreater(real["optimizer_state_bytes"], real["parameter_bytes"])
+
+    def test_only_the_first_prints_and_writes(self):
+        log, saved = self.path("one.jsonl"), self.path("one.safetensors")
+        out, errors = self.together(3, "--log", log, "--save", saved)
+        self.assertEqual(errors, "")
+        self.assertEqual(out.count("predicted peak"), 1)
+        self.assertEqual(out.count(f"saved to {saved}"), 1)
+        with open(log, encoding="utf-8") as stream:
+            self.assertEqual(sum("train/loss" in line for line in stream), 12)
+
+    def test_resumes_with_any_number_of_processes(self):
+        whole = self.path("whole.safetensors")
+        self.together(2, "--save", whole)
+        state = self.figures("--resume", whole, "--stop-after", 0)["state_sha256"]
+        stopped, again = self.path("stopped.safetensors"), self.path("again.safetensors")
+        self.together(2, "--stop-after", 5, "--save", stopped)
+        self.together(2, "--resume", stopped, "--save", again)
+        self.assertEqual(self.figures("--resume", again, "--stop-after", 0)["state_sha256"], state)
+        # With another number, sums are in another order: the same training but for rounding.
+        expected = self.log_of("--resume", stopped, processes=2)
+        for processes in (1, 4):
+            for one, other in zip(expected, self.log_of("--resume", stopped, processes=processes), strict=True):
+                self.assertEqual(one["step"], other["step"])
+                self.assertAlmostEqual(one["train/loss"], other["train/loss"], delta=1e-5)
+
+    def test_interrupted_at_one_step(self):
+        stopped, whole = self.path("interrupted.safetensors"), self.path("uninterrupted.safetensors")
+        flags = ("--steps", 400, "--save-every", 1)
+        job, ranks = self.start_and_tell(2, *flags, "--save", stopped)
+        self.wait_for(stopped)
+        os.kill(ranks[1], signal.SIGINT)  # one of the two alone
+        out, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 130, out + errors)
+        self.assertIn("interrupted after step ", out)
+        self.together(2, *flags, "--resume", stopped, "--save", stopped)
+        self.together(2, *flags, "--save", whole)
+        states = [self.figures("--resume", file, "--stop-after", 0)["state_sha256"] for file in (stopped, whole)]
+        self.assertEqual(states[0], states[1])
+
+    def test_a_rank_that_is_killed_ends_all(self):
+        for victim in (0, 1, 2):
+            saved = self.path(f"killed{victim}.safetensors")
+            job, ranks = self.start_and_tell(3, "--steps", 100000, "--save", saved, "--save-every", 20)
+            self.wait_for(saved)
+            os.kill(ranks[victim], signal.SIGKILL)
+            job.communicate(timeout=10)
+            self.assertNotEqual(job.returncode, 0)
+            self.assertFalse([rank for rank in ranks if runs(rank)])
+            self.succeeds("--resume", saved, "--stop-after", 1)
+
+    def test_misuse_is_one_line(self):
+        for processes, flags, status, part in (
+                (4, ("--accumulate", 2), 1, "--accumulate 2: 4 processes need a micro-batch each; --batch 2 --accumulate 4 is the same step"),
+                (2, ("--device", "dry"), 2, "--device dry is for one process"),
+                (2, ("--nonsense",), 2, "there is no --nonsense"),
+                (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
+                (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
+                (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")):
+            _, errors = self.together(processes, *flags, status=status)
+            lines = self.own_lines(errors)
+            self.assertEqual(len(lines), 1, errors)
+            self.assertIn(part, lines[0])
+        self.fails(2, ["--ranks", 2], "--ranks is for --device dry")
+
+    def test_ranks_that_differ_say_in_what(self):
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --lr 0.5; else exec "$@"; fi'
+        _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
+        (line,) = self.own_lines(errors)
+        self.assertIn("process 1 has", line)
+        self.assertIn("lr", line)
+
+    def test_a_launcher_without_mpi_is_refused(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}
+        for more, part in (({"RANK": "0"}, "WORLD_SIZE is not"), ({"RANK": "0", "WORLD_SIZE": "2"}, "start with mpirun")):
+            run = subprocess.run(self.command(), env={**environment, **more}, capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 1)
+            self.assertEqual(len(run.stderr.splitlines()), 1)
+            self.assertIn(part, run.stderr)
+
+    def test_without_the_plug_in(self):
+        out, errors = self.together(2, status=1, wrap=("env", "HEADROOM_MPI=/nowhere/plugin.so"))
+        (line,) = self.own_lines(errors)
+        self.assertIn("OMPI_COMM_WORLD_SIZE says that this is one process of several", line)
+        self.assertIn("scripts/setup", line)
+        self.assertEqual(out, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
