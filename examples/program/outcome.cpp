@@ -59,7 +59,6 @@ void flush_results() {
         throw FileError(fmt::format("standard output: results can't be written ({})", std::strerror(errno)));
 }
 
-/// Set by `run`.
 std::optional<dist::World> joined;
 
 /// Joins the processes that there are.
@@ -78,7 +77,10 @@ void wait_for_turn() {
 
 }  // namespace
 
-const dist::World& world() { return joined.value(); }
+const dist::World& world() {
+    if (!joined) joined.emplace(dist::World::join());
+    return *joined;
+}
 
 void expect_alone(const char* program) {
     if (world().ranks() > 1) throw Error(fmt::format("{} works in one process; start it without mpirun", program));

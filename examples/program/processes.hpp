@@ -7,7 +7,7 @@
 
 namespace headroom::program {
 
-/// Which `run` has joined.
+/// Joined by `run`, or now. Errors: as dist::World::join.
 const dist::World& world();
 /// Errors: Error if there are several processes, which `program` has no use for.
 void expect_alone(const char* program);

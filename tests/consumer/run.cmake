@@ -97,5 +97,5 @@ function(expect_refused names reason)
     endif()
 endfunction()
 expect_refused("memory;memry"
-    "there is no component \"memry\"; there are memory, kernels, core, files, plan, nn, optim, data, training")
+    "there is no component \"memry\"; there are memory, kernels, core, files, plan, nn, optim, data, dist, training")
 expect_refused(optim "component optim needs the package dnnl, which was not found")
