@@ -1066,7 +1066,7 @@ FAULTS = [
     *of("ranks", "optim/gradient_accumulator.cpp", "dist_training_test", "*",
         ("draws by the rank's own count", "micro_batches_ * ranks() + group_->rank();", "micro_batches_;"),
         ("the counter goes by the rank", "plan_ ? plan_->micro_batches : micro_batches_ * ranks();", "micro_batches_;"),
-        ("a last round of all", "plan_->micro_batches - round * ranks(), 0, ranks()", "ranks(), 0, ranks()"),
+        ("a last round of all", "plan_->micro_batches - round * ranks(), 0, ranks()", "ranks() + 0 * round, 0, ranks()"),
         ("gradients stay apart", "if (group_) sum_over_ranks();", ""),
         ("a dropped step has drawn", "if (group_ && (plan_ || micro_batches_ > 0)) parameters_", "if (false) parameters_")),
     *of("ranks", "optim/step_ledger.cpp", "dist_training_test", "*",
