@@ -105,13 +105,7 @@ void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
     std::byte* const data = bytes_of(values);
     auto* const parts = static_cast<std::byte*>(received.data());
     exchange(exec, group, data, shares, parts, side_by_side(std::vector<std::size_t>(ranks, own_bytes)));
-    const auto part = [&](void* begin) {
-        View view = values.view();
-        view.data = begin;
-        view.shape = {own.count};
-        view.strides = contiguous_strides(view.shape);
-        return view;
-    };
+    const auto part = [&](void* begin) { return kernels::contiguous_view(begin, values.dtype, {own.count}); };
     const View sum = part(data + shares[static_cast<std::size_t>(group.rank())].offset);
     for (std::size_t q = 0; q < ranks && own.count > 0; ++q) {
         const View one = part(parts + q * own_bytes);

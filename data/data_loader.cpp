@@ -75,8 +75,7 @@ std::int64_t DataLoaderCursor::end_place() const {
     std::int64_t end = 0;
     if (__builtin_mul_overflow(options_.epochs, sampler_.batches(), &end)) return Sampler::kEndless;
     const std::int64_t left = std::max<std::int64_t>(0, end - (task() - in_step_));
-    const std::int64_t in_last = (left % share_.step - share_.rank + share_.ranks - 1) / share_.ranks;
-    return left / share_.step * step_batches() + std::clamp<std::int64_t>(in_last, 0, step_batches());
+    return left / share_.step * step_batches() + turns_of(share_.rank, share_.ranks, left % share_.step);
 }
 
 void DataLoaderCursor::advance() {

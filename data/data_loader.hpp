@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <headroom/core/state_dict.hpp>
+#include <headroom/core/turns.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/data/prefetcher.hpp>
 #include <headroom/data/sampler.hpp>
@@ -101,7 +102,7 @@ class DataLoaderCursor {
 
   private:
     DataLoaderState position(std::int64_t epoch, std::int64_t batch) const;
-    std::int64_t step_batches() const { return (share_.step - share_.rank + share_.ranks - 1) / share_.ranks; }
+    std::int64_t step_batches() const { return turns_of(share_.rank, share_.ranks, share_.step); }
 
     Sampler sampler_;
     DataLoaderOptions options_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/state_counter.hpp>
+#include <headroom/core/turns.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
 
@@ -247,8 +248,7 @@ void GradientAccumulator::begin_step(const StepPlan& plan) {
 
 /// In the step that was announced.
 std::int64_t GradientAccumulator::own_micro_batches() const {
-    const int rank = group_ ? group_->rank() : 0;
-    return (plan_->micro_batches - rank + ranks() - 1) / ranks();
+    return turns_of(group_ ? group_->rank() : 0, ranks(), plan_->micro_batches);
 }
 
 /// The number of ranks, from the first, that have a micro-batch in this round; all, as far as is known.

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include <headroom/core/turns.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/data/image_dataset.hpp>
@@ -152,7 +153,7 @@ class DataTask : public Task {
     void rehearse_validation(const data::LoaderShare& share, const Work& work) {
         HostBatch host;
         std::vector<std::int64_t> indices;
-        const std::int64_t batches = (data_.in_order.batches() - share.rank + share.ranks - 1) / share.ranks;
+        const std::int64_t batches = turns_of(share.rank, share.ranks, data_.in_order.batches());
         for (std::int64_t place = 0; place < batches;
              place = place == 1 ? std::max<std::int64_t>(2, batches - 2) : place + 1) {
             const std::int64_t i = place * share.ranks + share.rank;

@@ -11,6 +11,7 @@
 
 #include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/rehearsal.hpp>
+#include <headroom/core/turns.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
@@ -122,7 +123,7 @@ void Session::share_out() {
 /// Of this rank, in a step.
 std::int64_t Session::own_micro_batches() const {
     if (!group_) return options_.accumulate;
-    return (options_.accumulate - group_->rank() + group_->ranks() - 1) / group_->ranks();
+    return turns_of(group_->rank(), group_->ranks(), options_.accumulate);
 }
 
 /// From epochs, unless steps were given; a micro-batch that fills no step at the end counts for the next epoch.
@@ -183,12 +184,16 @@ std::optional<Task::Batch> Session::next_batch(bool wanted) {
     return batch;
 }
 
+/// What this rank has met, or else another one, in reading `what`; `error`: null for nothing.
+std::optional<UnreadableBatch> Session::met_by_any(const FileError* error, const char* what) const {
+    const bool met = group_ && !context_.dry() ? any(*group_, error ? 1 : 0) != 0 : error != nullptr;
+    if (!met) return std::nullopt;
+    return UnreadableBatch(error ? *error : FileError(fmt::format("another process can't read {}", what)));
+}
+
 /// Throws what one of the ranks has met, and puts the step's beginning back.
 void Session::expect_readable(const FileError* error) {
-    std::optional<UnreadableBatch> met;
-    if (error) met.emplace(*error);
-    if (group_ && !context_.dry() && any(*group_, error != nullptr) && !met)
-        met.emplace(FileError("another process can't read a batch"));
+    const std::optional<UnreadableBatch> met = met_by_any(error, "a batch");
     if (!met) return;
     accumulator_->reset();
     task_->order().restore(unread_.back().order);
@@ -243,14 +248,14 @@ auto Session::evaluating(Work work) {
 Validation Session::validate(const Watch& watch) {
     const std::uint64_t counter = context_.random_counter();
     std::optional<Validation> validation;
+    constexpr const char* what = "a batch of the validation";
     std::optional<UnreadableBatch> met;
     try {
         validation = evaluating([&] { return task_->validate(watch); });
     } catch (const FileError& error) {
-        met.emplace(error);
+        met = met_by_any(&error, what);
     }
-    if (group_ && !context_.dry() && any(*group_, met.has_value()) && !met)
-        met.emplace(FileError("another process can't read a batch of the validation"));
+    if (!met) met = met_by_any(nullptr, what);
     if (!met) return *validation;
     context_.set_random_counter(counter);
     throw *met;
@@ -271,9 +276,11 @@ void Session::end() {
 bool Session::takes_batch_statistics() const { return nn::takes_batch_statistics(parameters_); }
 
 std::size_t Session::resident_bytes() const {
-    const auto& by_category = context_.memory().statistics().allocated_by_category;
-    const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
-    return of(Category::parameters) + of(Category::optimizer_state);
+    return allocated_bytes(Category::parameters) + allocated_bytes(Category::optimizer_state);
+}
+
+std::size_t Session::allocated_bytes(Category category) const {
+    return context_.memory().statistics().allocated_by_category[static_cast<std::size_t>(category)];
 }
 
 }  // namespace headroom::training

@@ -87,6 +87,7 @@ class Session {
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
     /// Bytes of parameters and optimizer state, which stay between steps.
     std::size_t resident_bytes() const;
+    std::size_t allocated_bytes(Category category) const;
 
   private:
     /// Without gradients, in evaluation mode, with the averaged weights if there are some.
@@ -105,6 +106,7 @@ class Session {
     void expect_same_everywhere();
     std::int64_t own_micro_batches() const;
     std::optional<Task::Batch> next_batch(bool wanted = true);
+    std::optional<UnreadableBatch> met_by_any(const FileError* error, const char* what) const;
     void expect_readable(const FileError* error);
     void resume(const std::string& path);
     Loss loss(const Task::Batch& batch);

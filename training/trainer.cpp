@@ -281,20 +281,21 @@ Report Trainer::train_session(Context& context) const {
     }
     report.state_sha256 = session.state_sha256();
     if (context.group()) {
-        const auto& by_category = context.memory().statistics().allocated_by_category;
-        const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
-        report.ranks.push_back(
-            {.parameter_bytes = of(Category::parameters), .optimizer_state_bytes = of(Category::optimizer_state)});
+        report.ranks.push_back({.parameter_bytes = session.allocated_bytes(Category::parameters),
+                                .optimizer_state_bytes = session.allocated_bytes(Category::optimizer_state)});
     }
     return report;
 }
 
 Report Trainer::train(Context& context, const Forecast& forecast) {
-    if (const Group* group = context.group(); group && group->rank() > 0 &&
-                                              (options_.print || !options_.log.empty() ||
-                                               !options_.tensorboard.empty() || !options_.memory_history.empty())) {
-        return train_silently(context, forecast);
-    }
+    if (!context.group() || context.group()->rank() == 0) return train_as_told(context, forecast);
+    Trainer silent = *this;
+    silent.options_.print = false;
+    silent.options_.log = silent.options_.tensorboard = silent.options_.memory_history = "";
+    return silent.train_as_told(context, forecast);
+}
+
+Report Trainer::train_as_told(Context& context, const Forecast& forecast) const {
     Report report;
     try {
         with_history(context, options_.memory_history, title_of(options_), [&] { report = train_session(context); });
@@ -324,14 +325,6 @@ Report Trainer::train(Context& context, const Forecast& forecast) {
             fmt::print("beside it, the driver, its libraries and others use {}\n", size_text(*report.used));
     }
     return report;
-}
-
-/// As a process that is not the first.
-Report Trainer::train_silently(Context& context, const Forecast& forecast) const {
-    Trainer silent = *this;
-    silent.options_.print = false;
-    silent.options_.log = silent.options_.tensorboard = silent.options_.memory_history = "";
-    return silent.train(context, forecast);
 }
 
 Forecast Trainer::rehearse(Context& dry) const { return rehearse_on(dry, task_, options_); }

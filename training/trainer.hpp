@@ -161,7 +161,7 @@ class Trainer {
     bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
-    Report train_silently(Context& context, const Forecast& forecast) const;
+    Report train_as_told(Context& context, const Forecast& forecast) const;
     void check_program(const plan::Plan& plan, const Profile& profile) const;
 
     MakeTask task_;

@@ -12,7 +12,7 @@ struct headroom_mpi_extent {
 };
 
 struct headroom_mpi_table {
-    int version;  ///< kHeadroomMpi
+    int version;  ///< kMpiPluginVersion
     /// Starts MPI. Null, or why not; the text stays.
     const char* (*start)(int* rank, int* ranks, int* local_ranks);
     /// See headroom::Group::exchange. Null, or why not.

@@ -145,6 +145,17 @@ void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     if (flags.libraries) print_libraries(context);
 }
 
+/// What each of several processes would take.
+std::vector<training::RankReport> rehearse_ranks(const training::Trainer& trainer, const Flags& flags) {
+    std::vector<training::RankReport> ranks;
+    Profile profile = profile_of(flags);
+    for (; profile.rank < flags.ranks; ++profile.rank) {
+        const MemoryPeak peak = trainer.rehearse(profile).peak;
+        ranks.push_back({.predicted_bytes_allocated = peak.allocated, .predicted_bytes_reserved = peak.reserved});
+    }
+    return ranks;
+}
+
 }  // namespace
 
 training::TrainerOptions trainer_options(const Flags& flags, const Program& program) {
@@ -195,21 +206,6 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
     }
     return options;
 }
-
-namespace {
-
-/// What each of several processes would take.
-std::vector<training::RankReport> rehearse_ranks(const training::Trainer& trainer, const Flags& flags) {
-    std::vector<training::RankReport> ranks;
-    Profile profile = profile_of(flags);
-    for (; profile.rank < flags.ranks; ++profile.rank) {
-        const MemoryPeak peak = trainer.rehearse(profile).peak;
-        ranks.push_back({.predicted_bytes_allocated = peak.allocated, .predicted_bytes_reserved = peak.reserved});
-    }
-    return ranks;
-}
-
-}  // namespace
 
 void train(const Flags& flags, const std::function<Program()>& read) {
     if (world().rank() == 0) {

@@ -31,22 +31,25 @@ void put_plan(nlohmann::ordered_json& json, const Summary& summary) {
     json["program_sha256"] = plan ? Json(plan::program_sha256(plan->program)) : Json();
 }
 
+/// Null where nothing was trained.
+void put_trained(nlohmann::ordered_json& json, bool trained, const std::string& name, const auto& figure) {
+    json[name] = nullptr;
+    if (trained) json[name] = figure;
+}
+
 /// One of several processes.
 nlohmann::ordered_json rank_of(std::size_t number, const training::RankReport& rank, bool trained) {
     nlohmann::ordered_json json{{"rank", number}};
-    const auto put_trained = [&](const char* name, auto figure) {
-        json[name] = nullptr;
-        if (trained) json[name] = figure;
-    };
-    put_trained("peak_bytes_allocated", rank.peak_bytes_allocated);
-    put_trained("peak_bytes_reserved", rank.peak_bytes_reserved);
+    const auto put = [&](const char* name, auto figure) { put_trained(json, trained, name, figure); };
+    put("peak_bytes_allocated", rank.peak_bytes_allocated);
+    put("peak_bytes_reserved", rank.peak_bytes_reserved);
     json["peak_bytes_predicted"] = rank.predicted_bytes_allocated;
     json["peak_bytes_reserved_predicted"] = rank.predicted_bytes_reserved;
-    put_trained("parameter_bytes", rank.parameter_bytes);
-    put_trained("optimizer_state_bytes", rank.optimizer_state_bytes);
-    put_trained("sent_bytes", rank.sent_bytes);
-    put_trained("collectives", rank.exchanges);
-    put_trained("seconds_waited", rank.seconds_waited);
+    put("parameter_bytes", rank.parameter_bytes);
+    put("optimizer_state_bytes", rank.optimizer_state_bytes);
+    put("sent_bytes", rank.sent_bytes);
+    put("collectives", rank.exchanges);
+    put("seconds_waited", rank.seconds_waited);
     return json;
 }
 
@@ -61,8 +64,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
         if (figure) json[name] = *figure;
     };
     const auto put_trained = [&](const std::string& name, const auto& figure) {
-        json[name] = nullptr;
-        if (trained) json[name] = figure;
+        program::put_trained(json, trained, name, figure);
     };
     json["val_loss"] = nullptr;
     if (report.validation) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
@@ -20,16 +21,6 @@ namespace headroom {
 namespace {
 
 using dist::run_ranks;
-
-template <class Work>
-std::string error_of(const Work& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 TEST(Group, SharesAreNeighboursOfWholeParts) {
     for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{255}, std::int64_t{256},
@@ -148,26 +139,26 @@ TEST(Group, RanksThatDisagreeGetAnError) {
 
 TEST(Group, AnErrorThatLeavesARankEndsTheOthers) {
     for (const int failing : {0, 2}) {
-        EXPECT_EQ(error_of([&] {
-                      run_ranks(3, [&](const std::shared_ptr<Group>& group) {
-                          gather(*group, 1.0);
-                          if (group->rank() == failing) throw Error("the first one");
-                          gather(*group, 2.0);
-                      });
-                  }),
-                  "the first one");
+        EXPECT_THAT(([&] {
+                        run_ranks(3, [&](const std::shared_ptr<Group>& group) {
+                            gather(*group, 1.0);
+                            if (group->rank() == failing) throw Error("the first one");
+                            gather(*group, 2.0);
+                        });
+                    }),
+                    testing::ThrowsMessage<Error>("the first one"));
     }
 }
 
 TEST(Group, RefusesWhatCannotBe) {
-    EXPECT_EQ(error_of([] { RehearsedGroup(2, 2); }), "group: there is no rank 2 of 2");
-    EXPECT_EQ(error_of([] { run_ranks(0, [](const auto&) {}); }), "group: 0 ranks can't be");
+    EXPECT_THAT(([] { RehearsedGroup(2, 2); }), testing::ThrowsMessage<Error>("group: there is no rank 2 of 2"));
+    EXPECT_THAT(([] { run_ranks(0, [](const auto&) {}); }), testing::ThrowsMessage<Error>("group: 0 ranks can't be"));
     RehearsedGroup group(1, 3);
     const std::vector<Group::Extent> two(2), three(3);
-    EXPECT_EQ(error_of([&] { group.exchange(nullptr, two, nullptr, three); }),
-              "group: 2 extents were given to 3 ranks");
-    EXPECT_EQ(error_of([&] { group.exchange(nullptr, three, nullptr, two); }),
-              "group: 2 extents were asked of 3 ranks");
+    EXPECT_THAT(([&] { group.exchange(nullptr, two, nullptr, three); }),
+                testing::ThrowsMessage<Error>("group: 2 extents were given to 3 ranks"));
+    EXPECT_THAT(([&] { group.exchange(nullptr, three, nullptr, two); }),
+                testing::ThrowsMessage<Error>("group: 2 extents were asked of 3 ranks"));
 }
 
 }  // namespace

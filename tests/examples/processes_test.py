@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from program import EXAMPLES, ProgramCase
+from program import EXAMPLES, ProgramCase, words
 
 MPIRUN = shutil.which("mpirun")
 PLUGIN = os.path.join(EXAMPLES, "..", "dist", "libheadroom_mpi.so")
@@ -33,8 +33,7 @@ class Processes(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        words = [f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(400)]
-        text = cls.write("text.txt", " ".join(words))
+        text = cls.write("text.txt", words(400))
         cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
                      "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "12", "--threads", "1")
 

@@ -26,6 +26,11 @@ def shard(number):
     return unittest.skipUnless(number % SHARDS == int(os.environ.get("GTEST_SHARD_INDEX", "0")), "another shard has it")
 
 
+def words(count):
+    """A text of so many words of three letters, of which some come more often than others."""
+    return " ".join(f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(count))
+
+
 def data_file(name):
     """A file of the data folder beside the sources, or named by HEADROOM_DATA; None if it is not there."""
     path = os.path.join(os.environ.get("HEADROOM_DATA", os.path.join(SOURCE, "..", "shared", "data")), name)

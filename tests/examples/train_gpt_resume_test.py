@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from program import ProgramCase
+from program import ProgramCase, words
 
 
 class TrainGptResume(ProgramCase):
@@ -16,8 +16,7 @@ class TrainGptResume(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        words = [f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(400)]
-        cls.text = cls.write("text.txt", " ".join(words))
+        cls.text = cls.write("text.txt", words(400))
         cls.flags = ("--threads", "1")
         cls.training = ("--data", cls.text, "--layers", 2, "--heads", 2, "--width", 32, "--block", 16, "--batch", 4,
                         "--warmup", 3, "--dropout", 0.1, "--steps", 12, "--lr", 0.01)

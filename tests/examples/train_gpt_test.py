@@ -11,7 +11,7 @@ import termios
 import time
 import unittest
 
-from program import ADVICE, SOURCE, ProgramCase
+from program import ADVICE, SOURCE, ProgramCase, words
 
 KEYS = {"val_loss", "train_loss", "tokens_per_second", "loading_share", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
         "used", "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
@@ -28,8 +28,7 @@ class TrainGpt(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        words = [f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(1000)]
-        text = cls.write("text.txt", " ".join(words) + "é\n")
+        text = cls.write("text.txt", words(1000) + "é\n")
         cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
                      "--warmup", "3", "--threads", "2")
 
