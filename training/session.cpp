@@ -188,7 +188,8 @@ std::optional<Task::Batch> Session::next_batch(bool wanted) {
 std::optional<UnreadableBatch> Session::met_by_any(const FileError* error, const char* what) const {
     const bool met = group_ && !context_.dry() ? any(*group_, error ? 1 : 0) != 0 : error != nullptr;
     if (!met) return std::nullopt;
-    return UnreadableBatch(error ? *error : FileError(fmt::format("another process can't read {}", what)));
+    if (error) return UnreadableBatch(*error);
+    return UnreadableBatch(FileError(fmt::format("another process can't read {}", what)));
 }
 
 /// Throws what one of the ranks has met, and puts the step's beginning back.
