@@ -62,4 +62,12 @@ struct Array {
     }
 };
 
+/// [count]: the elements of an array without gaps from `first` on.
+inline Array part(const Array& whole, std::int64_t first, std::int64_t count) {
+    Array slice = whole;
+    slice.geometry = Geometry::contiguous({count});
+    slice.geometry.offset = whole.geometry.offset + first;
+    return slice;
+}
+
 }  // namespace headroom

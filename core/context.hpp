@@ -148,8 +148,11 @@ class Context {
     /// for the backward pass that consumes the records so far, and is called when that has succeeded: once, even if
     /// records are computed again, and never if an error drops them. While nothing is recorded, it is called now.
     /// `loss`: the sum of that backward's losses, one f64 on the device, which tells kernels whether the batch was
-    /// finite; null if called now.
-    void after_backward(Tape::Update update) { tape_.after_backward(std::move(update)); }
+    /// finite; null if called now. `attendance`: what several ranks' updates of one micro-batch each do together, done
+    /// by a rank that has none.
+    void after_backward(Tape::Update update, Tape::Attendance attendance = {}) {
+        tape_.after_backward(std::move(update), std::move(attendance));
+    }
 
     // Random state: (seed, counter). A micro-batch (`MicroBatchScope`) takes one number of the counter. What is drawn
     // in it is a function of the seed, that number, the module's path, and how often that module has drawn in it

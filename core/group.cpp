@@ -14,7 +14,6 @@ namespace headroom {
 
 namespace {
 
-constexpr std::int64_t kParts = 64;
 /// Elements: parts begin where a cache line and a block of quantised state do.
 constexpr std::int64_t kPartGrain = 256;
 
@@ -68,17 +67,19 @@ void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::
     traffic_.seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Group::Share Group::share(std::int64_t count, int rank) const {
-    // Part p begins at p / 64 of the whole; rank r has the parts from 64 r / ranks, rounded up.
-    const auto begin = [&](std::int64_t r) {
-        const std::int64_t part = (r * kParts + ranks_ - 1) / ranks_;
-        if (part >= kParts) return count;
-        // count * part / 64, which can't overflow
-        const std::int64_t element = count / kParts * part + count % kParts * part / kParts;
-        return element / kPartGrain * kPartGrain;
-    };
-    const std::int64_t first = begin(rank);
-    return {first, begin(rank + 1) - first};
+std::int64_t Group::part_begin(std::int64_t count, int part) {
+    if (part >= kParts) return count;
+    const std::int64_t element = count / kParts * part + count % kParts * part / kParts;  // count * part can overflow
+    return element / kPartGrain * kPartGrain;
+}
+
+std::vector<Share> shares_of(std::int64_t count, int ranks) {
+    std::vector<Share> shares;
+    for (int rank = 0; rank < ranks; ++rank) {
+        const std::int64_t first = Group::part_begin(count, Group::first_part(rank, ranks));
+        shares.push_back({first, Group::part_begin(count, Group::first_part(rank + 1, ranks)) - first});
+    }
+    return shares;
 }
 
 void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
@@ -90,28 +91,48 @@ void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> 
     }
 }
 
-void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
-    const std::int64_t count = values.numel();
-    const std::size_t size = kernels::size_of(values.dtype);
-    const Group::Share own = group.share(count);
-    const std::size_t own_bytes = static_cast<std::size_t>(own.count) * size;
+namespace {
+
+/// Where the ranks' shares lie in an array.
+std::vector<Group::Extent> extents_of(std::span<const Share> shares, Dtype dtype) {
+    const std::size_t size = kernels::size_of(dtype);
+    std::vector<Group::Extent> extents;
+    for (const Share& share : shares)
+        extents.push_back({static_cast<std::size_t>(share.first) * size, static_cast<std::size_t>(share.count) * size});
+    return extents;
+}
+
+}  // namespace
+
+void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
+                const Array& own, float beta) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
-    std::vector<Group::Extent> shares;
-    for (int q = 0; q < group.ranks(); ++q) {
-        const Group::Share share = group.share(count, q);
-        shares.push_back({static_cast<std::size_t>(share.first) * size, static_cast<std::size_t>(share.count) * size});
+    const std::vector<Group::Extent> extents = extents_of(shares, own.dtype);
+    const std::size_t bytes = extents[static_cast<std::size_t>(group.rank())].bytes;
+    std::vector<std::size_t> received(ranks, 0);
+    std::fill_n(received.begin(), present, bytes);
+    const Scratch scratch = exec.scratch(static_cast<std::size_t>(present) * bytes);
+    auto* const parts = static_cast<std::byte*>(scratch.data());
+    exchange(exec, group, values.defined() ? bytes_of(values) : nullptr,
+             values.defined() ? extents : std::vector<Group::Extent>(ranks), parts, side_by_side(received));
+    if (bytes == 0) return;
+    for (int rank = 0; rank < present; ++rank) {
+        const View one = kernels::contiguous_view(parts + static_cast<std::size_t>(rank) * bytes, own.dtype, own.shape());
+        exec.launch([&](auto& stream) { kernels::accumulate(stream, one, own.view(), 1.0f, rank == 0 ? beta : 1.0f); });
     }
-    const Scratch received = exec.scratch(ranks * own_bytes);
-    std::byte* const data = bytes_of(values);
-    auto* const parts = static_cast<std::byte*>(received.data());
-    exchange(exec, group, data, shares, parts, side_by_side(std::vector<std::size_t>(ranks, own_bytes)));
-    const auto part = [&](void* begin) { return kernels::contiguous_view(begin, values.dtype, {own.count}); };
-    const View sum = part(data + shares[static_cast<std::size_t>(group.rank())].offset);
-    for (std::size_t q = 0; q < ranks && own.count > 0; ++q) {
-        const View one = part(parts + q * own_bytes);
-        exec.launch([&](auto& stream) { kernels::accumulate(stream, one, sum, 1.0f, q == 0 ? 0.0f : 1.0f); });
-    }
-    exchange(exec, group, data, to_all(group, shares[static_cast<std::size_t>(group.rank())]), data, shares);
+}
+
+void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
+    const std::vector<Group::Extent> extents = extents_of(shares, values.dtype);
+    exchange(exec, group, bytes_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
+             bytes_of(values), extents);
+}
+
+void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
+    const std::vector<Share> shares = shares_of(values.numel(), group.ranks());
+    const Share& own = shares[static_cast<std::size_t>(group.rank())];
+    sum_shares(exec, group, values, shares, group.ranks(), part(values, own.first, own.count), 0.0f);
+    gather_shares(exec, group, values, shares);
 }
 
 void gather_rows(const Exec& exec, Group& group, const Array& rows) {
@@ -155,6 +176,10 @@ std::vector<std::string> gather(Group& group, const std::string& text) {
         offset += size;
     }
     return texts;
+}
+
+std::vector<std::byte> gather(Group& group, std::span<const std::byte> bytes) {
+    return gather_bytes(group, bytes.data(), gather_numbers(group, bytes.size()));
 }
 
 std::vector<double> gather(Group& group, double number) { return gather_numbers(group, number); }

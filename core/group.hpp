@@ -48,14 +48,14 @@ class Group {
     /// Counts an exchange that a rehearsal leaves out.
     void count(std::span<const Extent> sends);
 
-    /// The elements that belong to a rank if `count` of them are shared out: [first, first + count), neighbours in the
-    /// order of ranks. They are cut into 64 parts, by `count` alone, and ranks take neighbouring parts: with more than
-    /// 64 ranks, some have none.
-    struct Share {
-        std::int64_t first = 0, count = 0;
-    };
-    Share share(std::int64_t count, int rank) const;
-    Share share(std::int64_t count) const { return share(count, rank_); }
+    /// What is shared out is cut into so many parts, by its size alone, and ranks take neighbouring parts: rank r those
+    /// from `first_part(r, ranks)` to `first_part(r + 1, ranks)`. With more ranks than parts, some have none.
+    static constexpr int kParts = 64;
+    /// Of `count` elements, the first one of a part; `count` for `kParts`.
+    static std::int64_t part_begin(std::int64_t count, int part);
+    static int first_part(int rank, int ranks) {
+        return static_cast<int>((std::int64_t{rank} * kParts + ranks - 1) / ranks);
+    }
 
   protected:
     /// Errors: Error unless 0 <= rank < ranks.
@@ -79,15 +79,32 @@ class RehearsedGroup final : public Group {
                      std::span<const Extent> receives) override;
 };
 
-/// values = the sum of all ranks' values, in the order of ranks, with the same bits on each. The array lies without
-/// gaps; takes scratch of about its size. Errors: OutOfMemory; those of the group.
+/// Neighbouring elements of an array that belong to a rank.
+struct Share {
+    std::int64_t first = 0, count = 0;
+};
+/// Of `count` elements, by rank.
+std::vector<Share> shares_of(std::int64_t count, int ranks);
+
+/// The arrays of all below lie without gaps. They take scratch of about what they receive. Errors: OutOfMemory; those
+/// of the group.
+///
+/// own = beta * own + the sum, in the order of ranks, of this rank's share of the `values` of the first `present` ranks.
+/// `own` may be that share of `values`. Undefined values: this rank is behind those.
+void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
+                const Array& own, float beta);
+/// Each rank's share of `values` is as that rank has it, on all ranks.
+void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares);
+/// values = the sum of all ranks' values, in the order of ranks, with the same bits on each.
 void sum_over_ranks(const Exec& exec, Group& group, const Array& values);
-/// Row r of `rows`, [ranks, ...] without gaps, is that of rank r on all ranks. Errors: as above.
+/// Row r of `rows`, [ranks, ...], is that of rank r on all ranks.
 void gather_rows(const Exec& exec, Group& group, const Array& rows);
 
 /// What each rank says, in the order of ranks.
 std::vector<std::string> gather(Group& group, const std::string& text);
 std::vector<double> gather(Group& group, double number);
+/// One behind another.
+std::vector<std::byte> gather(Group& group, std::span<const std::byte> bytes);
 /// The bits that some rank says.
 std::uint64_t any(Group& group, std::uint64_t bits);
 

@@ -24,14 +24,11 @@ constexpr std::int64_t kParameterAlignment = 64;
 /// launches.
 constexpr std::int64_t kSegments = 32;
 
-Array part(const Array& whole, std::int64_t first, std::int64_t count) {
-    Array slice = whole;
-    slice.geometry = Geometry::contiguous({count});
-    slice.geometry.offset = whole.geometry.offset + first;
-    return slice;
-}
-
 }  // namespace
+
+const char* name(Shard shard) {
+    return shard == Shard::none ? "none" : shard == Shard::state ? "state" : "gradients";
+}
 
 Parameters::Parameters(Context& context, ParametersOptions options) : context_(context), options_(std::move(options)) {
     if (dtype() != Dtype::f32 && dtype() != Dtype::f64) {
@@ -218,9 +215,22 @@ void Parameters::lay_out() {
     }
 }
 
+int Parameters::shards() const {
+    return shard() != Shard::none && context_.group() ? context_.group()->ranks() : 1;
+}
+
+std::vector<Share> GradientSegment::shares(int ranks) const {
+    const auto begin = [&](int rank) { return parts[static_cast<std::size_t>(Group::first_part(rank, ranks))]; };
+    std::vector<Share> shares;
+    for (int rank = 0; rank < ranks; ++rank) shares.push_back({begin(rank), begin(rank + 1) - begin(rank)});
+    return shares;
+}
+
+/// What is shared out is all that can be trained, so that freezing moves nothing to another rank.
 void Parameters::make_segments() {
     segments_.clear();
     for (const std::vector<std::size_t>& group : layout_) {
+        const std::size_t before = segments_.size();
         GradientSegment* open = nullptr;
         for (const std::size_t i : group) {
             const Parameter& parameter = all_[i];
@@ -234,6 +244,17 @@ void Parameters::make_segments() {
             }
             open->parameters.push_back(i);
             open->count += parameter.room;
+        }
+        const std::int64_t begin = all_[group.front()].offset;
+        const std::int64_t count = all_[group.back()].offset + all_[group.back()].room - begin;
+        for (std::size_t i = before; i < segments_.size(); ++i) {
+            GradientSegment& segment = segments_[i];
+            for (int part = 0; part <= Group::kParts; ++part) {
+                segment.parts.push_back(std::clamp<std::int64_t>(
+                    begin + Group::part_begin(count, part) - segment.offset, 0, segment.count));
+            }
+            const int ranks = shards(), rank = ranks > 1 ? context_.group()->rank() : 0;
+            segment.own = segment.shares(ranks)[static_cast<std::size_t>(rank)];
         }
     }
 }
@@ -268,6 +289,8 @@ Array Parameters::place_of(const GradientSegment& segment, const Value& paramete
 void Parameters::take(GradientSegment& segment) {
     Exec& exec = context_.exec();
     segment.gradients = exec.empty_for_model({segment.count}, dtype(), Category::gradients);
+    if (shard() != Shard::gradients)
+        segment.own_gradients = part(segment.gradients, segment.own.first, segment.own.count);
     for (const std::size_t i : segment.parameters) {
         const std::int64_t elements = all_[i].tensor.numel(), padding = all_[i].room - elements;
         if (padding == 0) continue;
@@ -306,8 +329,19 @@ void Parameters::gradient_complete(const Value& parameter) {
 void Parameters::zero_grad() {
     for (const Parameter& parameter : all_) parameter.tensor.zero_grad();
     for (GradientSegment& segment : segments_) {
-        if (!hold_gradients_) segment.gradients = {};
+        if (!hold_gradients_) segment.gradients = segment.own_gradients = {};
     }
+}
+
+GradientSegment& Parameters::mutable_segment(const GradientSegment& segment) {
+    return segments_[static_cast<std::size_t>(&segment - segments_.data())];
+}
+
+void Parameters::set_own_gradients(const GradientSegment& segment, Array own) {
+    GradientSegment& here = mutable_segment(segment);
+    for (const std::size_t i : here.parameters) all_[i].tensor.zero_grad();
+    here.gradients = {};
+    here.own_gradients = std::move(own);
 }
 
 std::vector<bool> Parameters::reached() const {
@@ -325,14 +359,16 @@ void Parameters::set_reached(const std::vector<bool>& reached) {
 
 void Parameters::fill_unreached() {
     materialize();
-    for (GradientSegment& segment : segments_) {
-        if (!segment.gradients.defined()) take(segment);
-        for (const std::size_t i : segment.parameters) {
-            Value& value = *all_[i].tensor.value();
-            if (value.grad.defined()) continue;
-            value.grad = place_of(segment, value);
-            context_.exec().launch([&](auto& stream) { kernels::fill(stream, 0.0, value.grad.view()); });
-        }
+    for (const GradientSegment& segment : segments_) fill_unreached(segment);
+}
+
+void Parameters::fill_unreached(const GradientSegment& segment) {
+    if (!segment.gradients.defined()) take(mutable_segment(segment));
+    for (const std::size_t i : segment.parameters) {
+        Value& value = *all_[i].tensor.value();
+        if (value.grad.defined()) continue;
+        value.grad = place_of(segment, value);
+        context_.exec().launch([&](auto& stream) { kernels::fill(stream, 0.0, value.grad.view()); });
     }
 }
 

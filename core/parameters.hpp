@@ -23,6 +23,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/group.hpp>
 #include <headroom/core/state_dict.hpp>
 
 namespace headroom {
@@ -41,17 +42,36 @@ struct Parameter {
     std::int64_t room = 0;    ///< elements, padding included
 };
 
+/// What each of several ranks that train one model has for its share of the parameters alone; the rest it has for all
+/// of them. Who updates a parameter has its share of the optimizer's state; afterwards all have its value (ZeRO,
+/// Rajbhandari et al. 2020, arXiv:1910.02054: stages 1 and 2).
+enum class Shard : std::uint8_t {
+    none,
+    state,      ///< the optimizer's state
+    gradients,  ///< and the sum of the gradients, in the order of micro-batches: the same bits with any number of ranks
+};
+
+const char* name(Shard shard);
+
 /// Trained parameters that are neighbours in memory, whose gradients share one block.
 struct GradientSegment {
     std::vector<std::size_t> parameters;  ///< indices into `Parameters::all`, in the order of memory
     std::int64_t offset = 0;              ///< of the first, in the values
     std::int64_t count = 0;               ///< elements, padding included
+    std::vector<std::int64_t> parts;      ///< where its `Group::kParts` parts begin, and the end; some may be empty
+    Share own = {};                       ///< which elements this rank updates: all, unless they are sharded
     Array gradients;                      ///< [count]; undefined while no gradient has arrived. The padding is zero.
+    /// [own.count]: what updates them. Of `gradients`, or with `Shard::gradients` what `set_own_gradients` has set.
+    Array own_gradients;
+
+    /// By rank.
+    std::vector<Share> shares(int ranks) const;
 };
 
 struct ParametersOptions {
     std::string name = {};     ///< the first segment of all paths; empty: none
     Dtype dtype = Dtype::f32;  ///< f32, or f64 for checks
+    Shard shard = Shard::none;
 };
 
 class Parameters : private ParameterStorage {
@@ -111,9 +131,12 @@ class Parameters : private ParameterStorage {
     void on_segment_complete(std::function<void(const GradientSegment&)> listener) {
         on_complete_ = std::move(listener);
     }
-    /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment has its
-    /// gradients.
+    /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment, or this one, has
+    /// its gradients.
     void fill_unreached();
+    void fill_unreached(const GradientSegment& segment);
+    /// For `Shard::gradients`: the gradients of a segment are given back, and `own` is this rank's share of their sum.
+    void set_own_gradients(const GradientSegment& segment, Array own);
 
     /// All values, [elements, padding included]; materialises them.
     Array values();
@@ -143,6 +166,9 @@ class Parameters : private ParameterStorage {
 
     Context& context() const { return context_; }
     Dtype dtype() const { return options_.dtype; }
+    Shard shard() const { return options_.shard; }
+    /// Among which the parameters are sharded; 1 if they are not.
+    int shards() const;
     const std::string& name() const { return options_.name; }
     /// The path with this model's name before it.
     std::string full_path(std::string_view path) const;
@@ -155,6 +181,7 @@ class Parameters : private ParameterStorage {
     Array gradient_of(const Value& parameter) override;
     void gradient_complete(const Value& parameter) override;
     GradientSegment& segment_of(const Value& parameter);
+    GradientSegment& mutable_segment(const GradientSegment& segment);
     void take(GradientSegment& segment);
     Array place_of(const GradientSegment& segment, const Value& parameter) const;
 

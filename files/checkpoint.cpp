@@ -42,7 +42,9 @@ LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wan
     LoadReport report;
     Differences differences;
     std::set<std::string> names;
-    for (const auto& [name, target] : wanted) {
+    for (const NamedArray& target : wanted) {
+        const std::string& name = target.name;
+        const Dtype dtype = target.array.dtype;
         names.insert(name);
         const SafetensorsEntry* entry = file.find(name);
         if (!entry) {
@@ -53,9 +55,9 @@ LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wan
             if (options.skip_other_shapes) continue;
             differences.add(Kind::shape, fmt::format("{} has shape {} in the file, {} in the model", name,
                                                      entry->shape.to_string(), target.shape().to_string()));
-        } else if (entry->dtype != target.dtype && !(is_floating(entry->dtype) && is_floating(target.dtype))) {
+        } else if (entry->dtype != dtype && !(is_floating(entry->dtype) && is_floating(dtype))) {
             differences.add(Kind::dtype, fmt::format("{} is {} in the file, {} in the model", name,
-                                                     kernels::name(entry->dtype), kernels::name(target.dtype)));
+                                                     kernels::name(entry->dtype), kernels::name(dtype)));
         } else {
             report.loaded.push_back(name);
         }
@@ -72,9 +74,9 @@ LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wan
 }
 
 void fill(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted) {
-    for (const auto& [name, array] : wanted) {
-        const SafetensorsEntry* entry = file.find(name);
-        if (entry && entry->shape == array.shape()) file.copy_to(*entry, context, array);
+    for (const NamedArray& target : wanted) {
+        const SafetensorsEntry* entry = file.find(target.name);
+        if (entry && entry->shape == target.shape()) file.copy_to(*entry, context, target);
     }
 }
 

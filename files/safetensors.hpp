@@ -52,12 +52,15 @@ class SafetensorsFile {
     /// Fills `target`, of the entry's shape, converting the dtype. A dry context reads nothing. Errors: ShapeError if
     /// shapes differ; FileError if the file has changed.
     void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
+    /// The same for what may be a piece, which the entry has the whole of.
+    void copy_to(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const;
 
     /// True if both entries have one dtype, one shape and the same bytes. Errors: FileError if the file has changed.
     bool equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const;
 
   private:
     void read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const;
+    void check_shape(const SafetensorsEntry& entry, const Shape& wanted) const;
 
     std::filesystem::path path_;
     std::shared_ptr<const OpenFile> file_;
@@ -67,7 +70,7 @@ class SafetensorsFile {
 
 /// Writes tensors in ascending order of names: the same tensors give the same bytes. Errors: FileError if it can't be
 /// written, and Error for two tensors of one name; an existing file is then as it was. Several processes may save to
-/// one path: the last one to finish wins.
+/// one path: the last one to finish wins. If some are pieces, all ranks call it, and rank 0 writes.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
 

@@ -15,6 +15,7 @@
 #include <headroom/core/transfer.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
+#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::files {
@@ -243,11 +244,35 @@ bool SafetensorsFile::equal(const SafetensorsEntry& a, const SafetensorsEntry& b
     return true;
 }
 
-void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
-    if (entry.shape != target.shape()) {
-        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
-                                     entry.shape.to_string(), target.shape().to_string()));
+void SafetensorsFile::check_shape(const SafetensorsEntry& entry, const Shape& wanted) const {
+    if (entry.shape == wanted) return;
+    throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
+                                 entry.shape.to_string(), wanted.to_string()));
+}
+
+void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const {
+    if (!target.piece) return copy_to(entry, context, target.array);
+    const Geometry& whole = target.piece->whole;
+    check_shape(entry, whole.shape);
+    if (context.dry()) return;
+    const std::uint64_t size = size_of(entry.dtype), first = static_cast<std::uint64_t>(target.piece->first) * size;
+    const std::uint64_t count = static_cast<std::uint64_t>(target.array.numel()) * size;
+    std::vector<char> bytes(count);
+    if (is_contiguous(whole.shape, whole.strides)) {
+        read(entry, first, bytes);
+    } else {  // in the file elements lie in another order
+        std::vector<char> in_file(entry.end - entry.begin), in_memory(in_file.size());
+        read(entry, 0, in_file);
+        kernels::CpuStream here;
+        kernels::copy(here, contiguous_view(in_file.data(), entry.dtype, entry.shape),
+                      View{in_memory.data(), entry.dtype, whole.shape, whole.strides});
+        std::copy_n(in_memory.begin() + static_cast<std::ptrdiff_t>(first), count, bytes.begin());
     }
+    upload(context.exec(), contiguous_view(bytes.data(), entry.dtype, target.array.shape()), target.array);
+}
+
+void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
+    check_shape(entry, target.shape());
     std::vector<char> bytes(context.dry() ? 0 : entry.end - entry.begin);
     if (!context.dry()) read(entry, 0, bytes);
     // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <headroom/core/transfer.hpp>
+#include <headroom/files/internal/array_bytes.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/memory/error.hpp>
@@ -111,11 +112,12 @@ std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& me
     nlohmann::ordered_json header = nlohmann::ordered_json::object();
     if (!metadata.empty()) header[kMetadataName] = metadata;
     std::uint64_t place = 0;
-    for (const auto& [name, array] : tensors) {
-        const std::uint64_t bytes = static_cast<std::uint64_t>(array.numel()) * size_of(array.dtype);
-        header[name] = {{"dtype", safetensors_name(array.dtype)},
-                        {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
-                        {"data_offsets", {place, place + bytes}}};
+    for (const NamedArray& tensor : tensors) {
+        const Shape& shape = tensor.shape();
+        const std::uint64_t bytes = static_cast<std::uint64_t>(shape.numel()) * size_of(tensor.array.dtype);
+        header[tensor.name] = {{"dtype", safetensors_name(tensor.array.dtype)},
+                               {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())},
+                               {"data_offsets", {place, place + bytes}}};
         place += bytes;
     }
     std::string text;
@@ -142,16 +144,21 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
         check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
         if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
     }
+    if (const bool in_pieces = std::ranges::any_of(tensors, [](const NamedArray& tensor) { return tensor.piece; });
+        in_pieces && context.group()->rank() > 0) {
+        for (const NamedArray& tensor : tensors) {
+            if (tensor.piece) bytes_of(context, tensor);  // for rank 0, which writes
+        }
+        return;
+    }
     const std::string header = header_of(tensors, metadata);
     FileAside file(path);
     unsigned char length[8];
     for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
     file.write(length, 8);
     file.write(header.data(), header.size());
-    for (const auto& [name, array] : tensors) {
-        std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
-        const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
-        download(context.exec(), array, out);
+    for (const NamedArray& tensor : tensors) {
+        const std::vector<char> bytes = bytes_of(context, tensor);
         file.write(bytes.data(), bytes.size());
     }
     file.finish();

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/transfer.hpp>
+#include <headroom/files/internal/array_bytes.hpp>
 #include <headroom/files/internal/sha256.hpp>
 
 namespace headroom::files {
@@ -18,11 +18,9 @@ std::string state_sha256(Context& context, const CheckpointParts& parts) {
     }
     std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
     Sha256 hash;
-    for (const auto& [label, array] : arrays) {
-        hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().to_string()));
-        std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
-        const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
-        download(context.exec(), array, out);
+    for (const NamedArray& entry : arrays) {
+        hash.add(fmt::format("{} {} {}\n", entry.name, name(entry.array.dtype), entry.shape().to_string()));
+        const std::vector<char> bytes = bytes_of(context, entry);
         hash.add(bytes.data(), bytes.size());
     }
     hash.add(fmt::format("random {}\n", context.random_counter()));

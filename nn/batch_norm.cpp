@@ -1,6 +1,7 @@
 #include <headroom/nn/batch_norm.hpp>
 
 #include <algorithm>
+#include <limits>
 
 #include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/checks.hpp>
@@ -30,9 +31,16 @@ BatchNorm2d::BatchNorm2d(const Path& path, std::int64_t channels, BatchNorm2dOpt
 
 namespace {
 
-/// Takes in the moments of all ranks' micro-batches, in the order of ranks; [C] each, and one f64 for the loss.
-void take_in_all(Exec& exec, Group& group, const Array& mean, const Array& variance, double correction,
-                 const Array& loss, const kernels::RunningStatistics& running) {
+/// Of a micro-batch: [C] each, and one f64 for the loss.
+struct Moments {
+    Array mean, variance;
+    double correction;
+    Array loss;
+};
+
+/// Takes in the moments of all ranks' micro-batches, in the order of ranks. Null: this rank has none.
+void take_in_all(Exec& exec, Group& group, const Moments* own, const kernels::RunningStatistics& running) {
+    const View& mean = running.mean;
     const std::int64_t channels = mean.numel();
     const Array moments = exec.empty({group.ranks(), 2, channels}, mean.dtype, Category::workspace);
     const Array numbers = exec.empty({group.ranks(), 2}, Dtype::f64, Category::workspace);
@@ -40,23 +48,27 @@ void take_in_all(Exec& exec, Group& group, const Array& mean, const Array& varia
         Array one = rows;
         one.geometry = Geometry::contiguous(shape);
         one.geometry.offset = rows.geometry.offset + i * shape.numel();
-        return one;
+        return one.view();
     };
-    const std::int64_t own = 2 * group.rank();
+    const std::int64_t place = 2 * group.rank();
     exec.launch([&](auto& stream) {
-        kernels::copy(stream, mean.view(), part(moments, own, {channels}).view());
-        kernels::copy(stream, variance.view(), part(moments, own + 1, {channels}).view());
-        kernels::copy(stream, loss.view(), part(numbers, own, {}).view());
-        kernels::fill(stream, correction, part(numbers, own + 1, {}).view());
+        if (!own) {  // what is not finite is not taken in
+            kernels::fill(stream, 0.0, moments.view());
+            kernels::fill(stream, std::numeric_limits<double>::quiet_NaN(), part(numbers, place, {}));
+            return kernels::fill(stream, 1.0, part(numbers, place + 1, {}));
+        }
+        kernels::copy(stream, own->mean.view(), part(moments, place, {channels}));
+        kernels::copy(stream, own->variance.view(), part(moments, place + 1, {channels}));
+        kernels::copy(stream, own->loss.view(), part(numbers, place, {}));
+        kernels::fill(stream, own->correction, part(numbers, place + 1, {}));
     });
     gather_rows(exec, group, moments);
     gather_rows(exec, group, numbers);
     exec.launch([&](kernels::CpuStream& stream) {
         for (std::int64_t rank = 0; rank < group.ranks(); ++rank) {
-            const View its_loss = part(numbers, 2 * rank, {}).view();
-            kernels::update_running(stream, part(moments, 2 * rank, {channels}).view(),
-                                    part(moments, 2 * rank + 1, {channels}).view(),
-                                    *part(numbers, 2 * rank + 1, {}).view().as<double>(), &its_loss, running);
+            const View its_loss = part(numbers, 2 * rank, {});
+            kernels::update_running(stream, part(moments, 2 * rank, {channels}), part(moments, 2 * rank + 1, {channels}),
+                                    *part(numbers, 2 * rank + 1, {}).as<double>(), &its_loss, running);
         }
     });
 }
@@ -80,21 +92,30 @@ Tensor BatchNorm2d::forward(Tensor x, Tensor residual) const {
 /// `values`: of each channel.
 void BatchNorm2d::take_in(const Tensor& mean, const Tensor& variance, double values) const {
     // Arrays, not tensors: a handle would keep the records of results that the program has dropped.
-    context().after_backward([group = context().group(), mean = mean.array(), variance = variance.array(),
-                              running_mean = running_mean.array(), running_var = running_var.array(),
-                              batches = num_batches_tracked.array(), correction = values / (values - 1),
-                              momentum = options.momentum.value_or(-1)](Exec& exec, const Array* loss) mutable {
-        const kernels::RunningStatistics running{running_mean.view(), running_var.view(), batches.view(), momentum};
-        if (group && loss) {
-            take_in_all(exec, *group, mean, variance, correction, *loss, running);
-        } else {
+    const auto change = [running_mean = running_mean.array(), running_var = running_var.array(),
+                         batches = num_batches_tracked.array(),
+                         momentum = options.momentum.value_or(-1)](const auto& work) {
+        work(kernels::RunningStatistics{running_mean.view(), running_var.view(), batches.view(), momentum});
+        for (Array changed : {running_mean, running_var, batches}) changed.buffer.bump_version();
+    };
+    Group* const group = context().group();
+    const auto update = [group, change, mean = mean.array(), variance = variance.array(),
+                         correction = values / (values - 1)](Exec& exec, const Array* loss) {
+        change([&](const kernels::RunningStatistics& running) {
+            if (group && loss) {
+                const Moments own{mean, variance, correction, *loss};
+                return take_in_all(exec, *group, &own, running);
+            }
             const View loss_view = loss ? loss->view() : View{};
             exec.launch([&](auto& stream) {
                 kernels::update_running(stream, mean.view(), variance.view(), correction, loss ? &loss_view : nullptr,
                                         running);
             });
-        }
-        for (Array* changed : {&running_mean, &running_var, &batches}) changed->buffer.bump_version();
+        });
+    };
+    if (!group) return context().after_backward(update);
+    context().after_backward(update, [group, change](Exec& exec) {
+        change([&](const kernels::RunningStatistics& running) { take_in_all(exec, *group, nullptr, running); });
     });
 }
 

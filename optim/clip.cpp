@@ -1,21 +1,58 @@
 #include <headroom/optim/clip.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 #include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::optim {
 
+namespace {
+
+/// By parts, of which each rank has its own; they are added up in one order.
+void sum_over_parts(Parameters& parameters, const Array& result) {
+    Context& context = parameters.context();
+    Exec& exec = context.exec();
+    const std::vector<GradientSegment>& segments = parameters.segments();
+    const auto columns = static_cast<std::int64_t>(segments.size());
+    const int ranks = parameters.shards(), rank = ranks > 1 ? context.group()->rank() : 0;
+    const Array squares = exec.empty({Group::kParts * columns}, Dtype::f64, Category::workspace);
+    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, squares.view()); });
+    std::vector<Share> rows;
+    for (int q = 0; q < ranks; ++q) {
+        const std::int64_t first = Group::first_part(q, ranks);
+        rows.push_back({first * columns, (Group::first_part(q + 1, ranks) - first) * columns});
+    }
+    const Share& own = rows[static_cast<std::size_t>(rank)];
+    for (std::int64_t i = own.first; i < own.first + own.count; ++i) {
+        const GradientSegment& segment = segments[static_cast<std::size_t>(i % columns)];
+        const auto number = static_cast<std::size_t>(i / columns);
+        const std::int64_t begin = segment.parts[number], count = segment.parts[number + 1] - begin;
+        if (count == 0) continue;
+        const Array gradients = part(segment.own_gradients, begin - segment.own.first, count);
+        exec.run<kernels::SumOfSquaresPlan>(gradients.view(), part(squares, i, 1).view(), 0.0f);
+    }
+    if (ranks > 1) gather_shares(exec, *context.group(), squares, rows);
+    exec.run<kernels::SumPlan>(squares.view(), 1.0, part(result, 0, 1).view(), 0.0f);
+}
+
+}  // namespace
+
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
     Exec& exec = parameters.context().exec();
+    for (const GradientSegment& segment : parameters.segments()) {
+        if (segment.own.count > 0 && !segment.own_gradients.defined())
+            throw Error("gradient norm: a trained parameter has no gradient; call fill_unreached() before");
+    }
+    if (parameters.shard() != Shard::none) return sum_over_parts(parameters, result);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
     for (const GradientSegment& segment : parameters.segments()) {
-        if (!segment.gradients.defined()) {
-            throw Error("gradient norm: a trained parameter has no gradient; call fill_unreached() before");
-        }
         exec.run<kernels::SumOfSquaresPlan>(segment.gradients.view(), result.view(), 1.0f);
     }
 }

@@ -27,6 +27,8 @@ Optimizer& checked(Optimizer& optimizer, const Parameters& parameters, const Gra
     if (options.kept_results < 1) {
         throw Error(fmt::format("accumulator: kept_results must be at least 1, got {}", options.kept_results));
     }
+    if (options.keep_gradients && parameters.shard() != Shard::none)
+        throw Error("accumulator: keep_gradients: of sharded parameters no rank has all gradients");
     return optimizer;
 }
 
@@ -51,17 +53,24 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
       options_(options),
       ledger_(parameters.context(), options.scale, options.kept_results) {
     Exec& exec = parameters.context().exec();
-    if (on_cuda(exec.stream()) && compute_of(exec.stream()).graphs) {
+    const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
+    if (parameters.shard() == Shard::gradients) {
+        if (graphs) throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
+        shards_.emplace(parameters);
+        parameters.on_segment_complete([this](const GradientSegment& segment) { shards_->complete(segment); });
+    }
+    if (graphs) {
         graphs_.emplace(parameters.context());
         parameters.hold_gradients();
     }
 }
 
 GradientAccumulator::~GradientAccumulator() {
-    if (listens_) parameters_.on_segment_complete({});
+    if (listens_ || shards_) parameters_.on_segment_complete({});
 }
 
 void GradientAccumulator::on_complete(std::function<void(const GradientSegment&)> listener) {
+    if (shards_) throw Error("accumulator: on_complete: sharded gradients are at their owners when a step is complete");
     listens_ = static_cast<bool>(listener);
     if (!listens_) return parameters_.on_segment_complete({});
     parameters_.on_segment_complete([this, listener = std::move(listener)](const GradientSegment& segment) {
@@ -104,7 +113,7 @@ void GradientAccumulator::check_ready() const {
     if (parameters_.context().tape().region()) {
         throw Error("accumulator: a module's call is open; accumulate after it has returned");
     }
-    if (group_ && !plan_ && !parameters_.context().dry()) {
+    if (group_ && !plan_) {
         throw Error("accumulator: a step of several ranks is announced; call begin_step before its first micro-batch");
     }
     if (plan_ && micro_batches_ == own_micro_batches()) {
@@ -139,7 +148,9 @@ void GradientAccumulator::run(const Forward& work) {
         sum = loss.sum();
     }
     try {
+        if (shards_) shards_->begin_round(micro_batches_ == 0, present(micro_batches_));
         context.tape().backward(sum, ledger_.seed());
+        if (shards_) shards_->end_round();
     } catch (...) {
         parameters_.zero_grad();  // lost anyhow, and who is out of memory wants theirs
         throw;
@@ -251,7 +262,13 @@ std::int64_t GradientAccumulator::own_micro_batches() const {
     return turns_of(group_ ? group_->rank() : 0, ranks(), plan_->micro_batches);
 }
 
-/// The number of ranks, from the first, that have a micro-batch in this round; all, as far as is known.
+void GradientAccumulator::skip(std::int64_t micro_batches) {
+    if (!parameters_.context().dry() || micro_batches < 0 || micro_batches > missing())
+        throw Error(fmt::format("accumulator: {} micro-batches can't be left out", micro_batches));
+    micro_batches_ += micro_batches;
+}
+
+/// The number of ranks, from the first, that have a micro-batch in this round.
 int GradientAccumulator::present(std::int64_t round) const {
     if (!plan_) return ranks();
     return static_cast<int>(std::clamp<std::int64_t>(plan_->micro_batches - round * ranks(), 0, ranks()));
@@ -281,9 +298,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
     optimizer_.check_step(learning_rate);
     Context& context = parameters_.context();
     context.exec().set_path(0);
-    if (group_ && plan_ && present(micro_batches_) > 0) {  // in the last round, of which others have micro-batches
-        ledger_.add_round(*group_, nullptr, false, present(micro_batches_));
-    }
+    if (group_ && present(micro_batches_) > 0) attend_last_round();
     optimizer_.begin_step(learning_rate);
     StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
     if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
@@ -299,32 +314,42 @@ void GradientAccumulator::finish_step(double learning_rate) {
     optimizer_.end_step();
     if (!options_.keep_gradients) parameters_.zero_grad();
     ledger_.end_step();
-    if (group_) {
-        const std::int64_t taken = plan_ ? plan_->micro_batches : micro_batches_ * ranks();
-        context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(taken));
-    }
+    if (group_) context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(plan_->micro_batches));
     close();
     context.memory().begin_step();  // what comes now is of the next one
 }
 
+/// In which other ranks have a micro-batch, and this one has none.
+void GradientAccumulator::attend_last_round() {
+    const int with = present(micro_batches_);
+    ledger_.add_round(*group_, nullptr, false, with);
+    if (shards_) shards_->attend_round(with);
+    parameters_.context().tape().attend();
+}
+
 /// The device's share of a step.
 void GradientAccumulator::end_step() {
-    parameters_.fill_unreached();
-    if (group_) sum_over_ranks();
+    if (!shards_) parameters_.fill_unreached();
+    if (!shards_ && group_) sum_over_ranks();
     sum_of_squared_gradients(parameters_, ledger_.squared_gradients());
     ledger_.decide(options_.clip, options_.stop_when_diverged);
     optimizer_.update_all(ledger_.multiplier());
 }
 
-/// The gradients of all micro-batches, on each rank.
+/// The gradients of all micro-batches: each rank's share, or all on each.
 void GradientAccumulator::sum_over_ranks() {
     const Exec& exec = parameters_.context().exec();
     for (const GradientSegment& segment : parameters_.segments()) {
-        headroom::sum_over_ranks(exec, *group_, segment.gradients);
+        if (parameters_.shards() > 1) {
+            sum_shares(exec, *group_, segment.gradients, segment.shares(ranks()), ranks(), segment.own_gradients, 0.0f);
+        } else {
+            headroom::sum_over_ranks(exec, *group_, segment.gradients);
+        }
     }
 }
 
 void GradientAccumulator::close() {
+    parameters_.context().tape().forget_attendances();
     phase_ = Phase::ready;
     micro_batches_ = 0;
     plan_.reset();

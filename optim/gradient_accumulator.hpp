@@ -25,7 +25,9 @@
 // If the context is one of several ranks, a step is all of theirs: announce it with the micro-batches of all of them,
 // of which rank r has those with the numbers r, r + ranks, r + 2 ranks and so on, and accumulate while `wants_more`.
 // Draws, the seed of backward and the sums of losses go by these numbers. Each rank sums the gradients of its own;
-// `step` adds these sums up in the order of ranks, so that all ranks do the same step, bit for bit.
+// `step` adds these sums up in the order of ranks, so that all ranks do the same step, bit for bit. With
+// `Shard::gradients` those of each micro-batch go to their owners as backward completes them, which add them up in the
+// order of micro-batches: with any number of ranks the same bits, also with one.
 //
 //     accumulator.begin_step({.micro_batches = 8, .learning_rate = 1e-3});  // of all ranks
 //     while (accumulator.wants_more()) accumulator.accumulate([&] { return model.loss(*loader.next()); });
@@ -46,6 +48,7 @@
 #include <vector>
 
 #include <headroom/core/loss.hpp>
+#include <headroom/optim/internal/gradient_shards.hpp>
 #include <headroom/optim/internal/step_graphs.hpp>
 #include <headroom/optim/internal/step_ledger.hpp>
 #include <headroom/optim/loss_scale.hpp>
@@ -86,7 +89,8 @@ class GraphedWork {
 class GradientAccumulator {
   public:
     /// The three live as long as the accumulator. Errors: Error if the optimizer is of other parameters, or for options
-    /// that are negative or not finite, or no kept result; OutOfMemory.
+    /// that are negative or not finite, no kept result, or what sharded gradients can't have: to be kept, or graphs;
+    /// OutOfMemory.
     GradientAccumulator(Parameters& parameters, Optimizer& optimizer, GradientAccumulatorOptions options = {});
     ~GradientAccumulator();
     GradientAccumulator(const GradientAccumulator&) = delete;
@@ -97,12 +101,17 @@ class GradientAccumulator {
     /// accumulated since the last step, for fewer micro-batches than ranks, or as `step` for the learning rate.
     void begin_step(const StepPlan& plan);
     /// Whether micro-batches of this rank are missing in the step that was announced; false if none was.
-    bool wants_more() const { return plan_ && micro_batches_ < own_micro_batches(); }
+    bool wants_more() const { return missing() > 0; }
+    /// How many are; 0 if none was announced.
+    std::int64_t missing() const { return plan_ ? own_micro_batches() - micro_batches_ : 0; }
+    /// For rehearsals: counts micro-batches that are left out, since memory would lie behind them as it does now. Errors:
+    /// Error unless the context is dry and so many are missing.
+    void skip(std::int64_t micro_batches);
     /// In the last backward of a step that was announced, `listener` is called on the host for each segment of
     /// gradients as soon as all of them are complete, with those that no micro-batch of the step has reached left out
     /// (see Parameters::on_segment_complete, which this takes over). What it queues comes before the rest of that
     /// backward. A CUDA graph of the last micro-batch holds what the listener queued, which is not called again. Empty:
-    /// none.
+    /// none. Errors: Error with `Shard::gradients`, which are gone by then.
     void on_complete(std::function<void(const GradientSegment&)> listener);
 
     /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
@@ -197,6 +206,7 @@ class GradientAccumulator {
     int ranks() const { return group_ ? group_->ranks() : 1; }
     std::int64_t own_micro_batches() const;
     int present(std::int64_t round) const;
+    void attend_last_round();
     void sum_over_ranks();
     void finish_step(double learning_rate);
     void end_step();
@@ -212,6 +222,7 @@ class GradientAccumulator {
     GradientAccumulatorOptions options_;
     StepLedger ledger_;
     std::optional<StepGraphs> graphs_;
+    std::optional<GradientShards> shards_;
     std::optional<StepPlan> plan_;  ///< of the step that goes on, if it was announced
     bool listens_ = false;
     Phase phase_ = Phase::ready;

@@ -16,13 +16,6 @@ namespace headroom::optim {
 
 namespace {
 
-Array part(const Array& whole, std::int64_t first, std::int64_t count) {
-    Array slice = whole;
-    slice.geometry = Geometry::contiguous({count});
-    slice.geometry.offset = whole.geometry.offset + first;
-    return slice;
-}
-
 std::int64_t blocks(std::int64_t elements, std::int64_t block) { return (elements + block - 1) / block; }
 
 void check_group(const std::string& optimizer, const ParameterGroup& group, const Parameters& parameters) {
@@ -57,6 +50,9 @@ Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<State
             if (path_matches(groups_[group].pattern, parameters.all()[i].path)) places_[i].group = group;
         }
     }
+    const auto in_blocks = [](const StateSpec& spec) { return spec.block > 1; };
+    if (parameters.shard() != Shard::none && std::ranges::any_of(specs_, in_blocks))
+        throw Error(fmt::format("{}: its state is in blocks of elements, which can't be sharded", name_));
     parameters.materialize();
     add_state();
     const auto groups_count = static_cast<std::int64_t>(groups_.size());
@@ -68,9 +64,9 @@ Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<State
     set_steps(0);
 }
 
-/// Elements of a parameter's state, which begins with a block.
-std::int64_t Optimizer::state_room(const Parameter& parameter) const {
-    std::int64_t room = parameter.room;
+/// For the state of so many elements of a parameter, which begins with a block.
+std::int64_t Optimizer::state_room(std::int64_t elements) const {
+    std::int64_t room = elements;
     for (const StateSpec& spec : specs_) room = blocks(room, spec.block) * spec.block;
     return room;
 }
@@ -82,9 +78,14 @@ void Optimizer::add_state() {
     for (const GradientSegment& segment : parameters_.segments()) {
         for (const std::size_t i : segment.parameters) {
             if (places_[i].chunk) continue;
+            const Parameter& parameter = parameters_.all()[i];
+            const std::int64_t before = segment.offset + segment.own.first - parameter.offset;
+            const std::int64_t first = std::clamp<std::int64_t>(before, 0, parameter.room);
+            const std::int64_t end = std::clamp<std::int64_t>(before + segment.own.count, 0, parameter.room);
             added.push_back(i);
             places_[i].offset = elements;
-            elements += state_room(parameters_.all()[i]);
+            places_[i].own = {first, end - first};
+            elements += state_room(end - first);
         }
     }
     if (added.empty()) return;
@@ -145,7 +146,7 @@ double Optimizer::decay_of(std::size_t parameter) const {
 bool Optimizer::continues(std::size_t before, std::size_t parameter) const {
     const Place &last = places_[before], &next = places_[parameter];
     return last.group == next.group && decay_of(before) == decay_of(parameter) && last.chunk == next.chunk &&
-           next.offset - last.offset == parameters_.all()[before].room;
+           next.offset - last.offset == last.own.count;
 }
 
 void Optimizer::step(double learning_rate, const Array& multiplier) {
@@ -164,7 +165,7 @@ void Optimizer::update_all(const Array& multiplier) {
 }
 
 void Optimizer::update_segment(const GradientSegment& segment, const Array& multiplier) {
-    if (!segment.gradients.defined()) {
+    if (segment.own.count > 0 && !segment.own_gradients.defined()) {
         throw Error(fmt::format("{}: a trained parameter has no gradient; call fill_unreached() before", name_));
     }
     const Array values = parameters_.values();
@@ -172,15 +173,19 @@ void Optimizer::update_segment(const GradientSegment& segment, const Array& mult
     for (std::size_t i = 0; i < segment.parameters.size();) {
         const std::size_t first = segment.parameters[i];
         const Place& place = places_[first];
-        const std::int64_t offset = parameters_.all()[first].offset;
+        if (place.own.count == 0) {  // others'
+            ++i;
+            continue;
+        }
+        const std::int64_t offset = parameters_.all()[first].offset + place.own.first;
         std::int64_t count = 0;
         do {
-            count += parameters_.all()[segment.parameters[i]].room;
+            count += places_[segment.parameters[i]].own.count;
             ++i;
         } while (i < segment.parameters.size() && continues(segment.parameters[i - 1], segment.parameters[i]));
         range.learning_rate = part(rates_, static_cast<std::int64_t>(place.group), 1).view();
         range.weight_decay = decay_of(first);
-        range.gradient = part(segment.gradients, offset - segment.offset, count).view();
+        range.gradient = part(segment.own_gradients, offset - segment.offset - segment.own.first, count).view();
         range.values = part(values, offset, count).view();
         range.state.clear();
         for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
@@ -188,6 +193,11 @@ void Optimizer::update_segment(const GradientSegment& segment, const Array& mult
             range.state.push_back(part((*place.chunk)[spec], place.offset / block, blocks(count, block)).view());
         }
         update(range, multiplier);
+    }
+    if (const int ranks = parameters_.shards(); ranks > 1) {
+        Context& context = parameters_.context();
+        gather_shares(context.exec(), *context.group(), part(values, segment.offset, segment.count),
+                      segment.shares(ranks));
     }
     parameters_.mark_changed(segment);
 }
@@ -208,22 +218,31 @@ std::string Optimizer::value_name(std::string_view value) const {
     return fmt::format("{}{}{}.{}", name_, model.empty() ? "" : ".", model, value);
 }
 
+NamedArray Optimizer::state_of(std::size_t spec, std::size_t index) const {
+    const Parameter& parameter = parameters_.all()[index];
+    const Place& place = places_[index];
+    const std::int64_t block = specs_[spec].block;
+    const std::int64_t begin = std::min(place.own.first, parameter.tensor.numel());
+    const std::int64_t end = std::min(place.own.first + place.own.count, parameter.tensor.numel());
+    NamedArray state{fmt::format("{}.{}.{}", name_, specs_[spec].name, parameter.path),
+                     part((*place.chunk)[spec], place.offset / block, blocks(end - begin, block))};
+    if (block > 1) return state;
+    Geometry whole = parameter.tensor.geometry();
+    whole.offset = 0;
+    if (parameters_.shards() > 1) {
+        state.piece = {std::move(whole), begin};
+    } else {
+        whole.offset = state.array.geometry.offset;
+        state.array.geometry = std::move(whole);
+    }
+    return state;
+}
+
 StateDict Optimizer::state_dict() const {
     StateDict state;
     for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
         for (std::size_t i = 0; i < places_.size(); ++i) {
-            if (!places_[i].chunk) continue;
-            const Parameter& parameter = parameters_.all()[i];
-            const std::int64_t block = specs_[spec].block;
-            Array array =
-                part((*places_[i].chunk)[spec], places_[i].offset / block, blocks(parameter.tensor.numel(), block));
-            if (block == 1) {
-                const std::int64_t offset = array.geometry.offset;
-                array.geometry = parameter.tensor.geometry();
-                array.geometry.offset = offset;
-            }
-            state.arrays.push_back(
-                {fmt::format("{}.{}.{}", name_, specs_[spec].name, parameter.path), std::move(array)});
+            if (places_[i].chunk) state.arrays.push_back(state_of(spec, i));
         }
     }
     state.values[value_name("steps")] = fmt::to_string(steps());

@@ -57,7 +57,8 @@ class Optimizer {
     void step(double learning_rate, const Array& multiplier);
     /// The parts of `step`: what changes from step to step is handed over; the device's share, which may be a graph's;
     /// the host's count. `update_all` updates each segment and counts the step; segments may as well be updated one by
-    /// one, in any order, each once its gradients are complete and nothing needs their norm, and counted afterwards.
+    /// one, in any order, each once its gradients are complete and nothing needs their norm, and counted afterwards. Of
+    /// sharded parameters each rank updates its own elements, and then all have all values.
     void begin_step(double learning_rate);
     void update_all(const Array& multiplier);
     void update_segment(const GradientSegment& segment, const Array& multiplier);
@@ -83,8 +84,8 @@ class Optimizer {
 
   protected:
     /// Allocates the state of the trained parameters. `weight_decay`: for matrices outside of groups that set their
-    /// own. Errors: Error for a group that matches no parameter or has a number that is negative or not finite;
-    /// OutOfMemory.
+    /// own. Errors: Error for a group that matches no parameter or has a number that is negative or not finite, and for
+    /// blocks of state where parameters are sharded; OutOfMemory.
     Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
               std::vector<ParameterGroup> groups);
 
@@ -107,13 +108,15 @@ class Optimizer {
         std::size_t group = 0;                      ///< into groups_
         const std::vector<Array>* chunk = nullptr;  ///< an array per specification
         std::int64_t offset = 0;                    ///< in parameter elements
+        Share own;                                  ///< which of the parameter's elements, padding included, have state
     };
     void check_learning_rate(double learning_rate) const;
     void add_state();
     bool continues(std::size_t before, std::size_t parameter) const;
     double rate_of(const ParameterGroup& group, double learning_rate) const;
     double decay_of(std::size_t parameter) const;
-    std::int64_t state_room(const Parameter& parameter) const;
+    std::int64_t state_room(std::int64_t elements) const;
+    NamedArray state_of(std::size_t spec, std::size_t parameter) const;
     std::string value_name(std::string_view value) const;
     void set_steps(std::int64_t steps);
 

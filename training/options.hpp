@@ -55,6 +55,8 @@ struct TrainerOptions {
     /// The learning rate; where `decay_steps` is 0, it falls until the last step.
     optim::Schedule schedule{.decay = optim::Decay::cosine};
     double clip = 0;  ///< largest gradient norm; 0: none
+    /// What each of several processes has its share of alone. `Shard::gradients` also alone: the same bits then.
+    Shard shard = Shard::none;
     /// Decay of a moving average of the weights (`optim::MovingAverage`), which validations and the task's `end` see in
     /// their place, so that `best` goes by it; 0: none. Files have weights and averages.
     double average = 0;

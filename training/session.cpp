@@ -11,7 +11,6 @@
 
 #include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/core/turns.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
@@ -73,7 +72,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
       group_(context.group()),
       seed_(context.seed()),
       options_(checked(std::move(options))),
-      parameters_(context),
+      parameters_(context, {.shard = options_.shard}),
       task_(make_task(parameters_, options_.batch)),
       optimizer_(options_.optimizer(parameters_)),
       accumulator_(std::in_place, parameters_, *optimizer_,
@@ -112,18 +111,7 @@ void Session::share_out() {
         throw Error(fmt::format("{}: {} processes need a micro-batch each; {}",
                                 options_.spell("accumulate", fmt::to_string(all)), ranks, equal));
     }
-    if (all % ranks != 0 && takes_batch_statistics()) {
-        throw Error(
-            fmt::format("{}: batch norm's running statistics need as many micro-batches on each of {} processes",
-                        options_.spell("accumulate", fmt::to_string(all)), ranks));
-    }
     task_->divide({group_->rank(), group_->ranks(), all});
-}
-
-/// Of this rank, in a step.
-std::int64_t Session::own_micro_batches() const {
-    if (!group_) return options_.accumulate;
-    return turns_of(group_->rank(), group_->ranks(), options_.accumulate);
 }
 
 /// From epochs, unless steps were given; a micro-batch that fills no step at the end counts for the next epoch.
@@ -152,20 +140,15 @@ void Session::step() {
     unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     const double rate = learning_rate(steps_done_ + 1);
-    const bool dry = context_.dry();
-    if (!dry) accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
+    accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
     Recurrence micro_batches(context_);
-    for (std::int64_t left = own_micro_batches(); left > 0;) {
+    while (accumulator_->wants_more()) {
         accumulator_->accumulate(micro_batch_, *next_batch());
-        --left;
-        if (dry && left > 1) left -= micro_batches.skippable(left - 1);  // the last one comes in any case
+        const std::int64_t left = accumulator_->missing();  // of which the last one comes in any case
+        if (context_.dry() && left > 1) accumulator_->skip(micro_batches.skippable(left - 1));
     }
-    if (group_ && own_micro_batches() * group_->ranks() < options_.accumulate) next_batch(false);
-    if (dry) {
-        accumulator_->step(rate);  // not announced: how many micro-batches it takes shows on the way
-    } else {
-        accumulator_->step();
-    }
+    if (group_ && accumulator_->micro_batches() * group_->ranks() < options_.accumulate) next_batch(false);
+    accumulator_->step();
     if (average_) average_->update();
     ++steps_done_;
 }

@@ -85,6 +85,7 @@ class Session::Description {
         json["steps"] = session_.steps_;
         json["steps done"] = session_.steps_done_;
         json["batch"] = options.batch;
+        json["shard"] = name(options.shard);
         json["version"] = version;
         for (const auto& [name, value] : session_.task_->order().state_dict().values) json["data"][name] = value;
         for (const auto& [name, value] : options.values ? options.values() : StateValues()) {
@@ -143,7 +144,7 @@ void Session::expect_same_everywhere() {
 }
 
 void Session::save(const std::string& path) {
-    if (group_ && group_->rank() > 0) return;
+    if (group_ && group_->rank() > 0 && parameters_.shards() == 1) return;
     Description description(*this);
     files::save_checkpoint(path, context_, parts(description));
 }

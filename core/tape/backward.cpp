@@ -109,6 +109,7 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
 }
 
 void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses) {
+    attendances_.clear();
     if (updates.empty()) return;
     exec_.set_path(0);
     const Array sum = exec_.empty({}, Dtype::f64, Category::workspace);
@@ -120,6 +121,14 @@ void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const T
     for (const PendingUpdate& update : updates) {
         exec_.set_path(update.path);
         exec_.located([&] { update.run(exec_, &sum); });
+        if (update.attend) attendances_.emplace_back(update.path, update.attend);
+    }
+}
+
+void Tape::attend() {
+    for (const auto& [path, attendance] : attendances_) {
+        exec_.set_path(path);
+        exec_.located([&] { attendance(exec_); });
     }
 }
 

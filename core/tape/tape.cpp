@@ -349,9 +349,9 @@ void Tape::unused(Value* value) noexcept {
     if (!in_backward_ && value->producer && value->producer == records_.back()) pop_dead_tail();
 }
 
-void Tape::after_backward(Update update) {
+void Tape::after_backward(Update update, Attendance attendance) {
     if (!recording_) return update(exec_, nullptr);
-    updates_.push_back({records_.size(), path(), std::move(update)});
+    updates_.push_back({records_.size(), path(), std::move(update), std::move(attendance)});
 }
 
 TapeRegion* Tape::open_region(PathId path, const Policy* policy) {

@@ -102,6 +102,11 @@ void add_step(CLI::App& app, Flags& flags) {
         ->capture_default_str();
     add_option(app, "--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
     add_option(app, "--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
+    add_option(app, "--shard", flags.shard,
+               "what each of several processes keeps its share of alone: none, the optimizer's state, or the gradients "
+               "as well, which gives the same bits with any number of processes")
+        ->check(one_of({"none", "state", "gradients"}))
+        ->capture_default_str();
     add_option(app, "--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
     add_option(app, "--min-lr", flags.min_lr,
                fmt::format("learning rate at the end ({})",

@@ -37,6 +37,7 @@ struct Flags {
 
     std::int64_t batch = 12;  ///< of one micro-batch
     std::int64_t accumulate = 1;
+    std::string shard = "none";
     std::int64_t steps = 0;  ///< each program has its own way of saying how many
     double lr = 1e-3;
     double min_lr = -1;  ///< below 0: a tenth of lr

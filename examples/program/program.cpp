@@ -169,6 +169,9 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                                   .warmup_steps = flags.warmup,
                                                   .decay_steps = flags.steps},
                                      .clip = flags.clip,
+                                     .shard = flags.shard == "state"       ? Shard::state
+                                              : flags.shard == "gradients" ? Shard::gradients
+                                                                           : Shard::none,
                                      .average = flags.average,
                                      .autocast = flags.autocast(),
                                      .recomputes = flags.recomputes,

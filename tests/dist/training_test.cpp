@@ -57,12 +57,6 @@ Outcome train(Context& context, std::int64_t micro_batches, std::uint64_t seed) 
             const auto& [rows, length, inputs, targets] = *loader.next();
             return model.loss(context.from_host(inputs, {rows, length}), context.from_host(targets, {rows, length}));
         };
-        if (context.dry()) {
-            for (std::int64_t i = group ? group->rank() : 0; i < micro_batches; i += group ? group->ranks() : 1)
-                accumulator.accumulate(micro_batch);
-            accumulator.step(0.01);
-            continue;
-        }
         accumulator.begin_step({.micro_batches = micro_batches, .learning_rate = 0.01});
         while (accumulator.wants_more()) accumulator.accumulate(micro_batch);
         accumulator.step();

@@ -1,86 +1,14 @@
 """The training programs under mpirun: what several processes train, take and leave behind."""
 import json
 import os
-import shutil
 import signal
 import subprocess
-import time
 import unittest
 
-from program import EXAMPLES, ProgramCase, words
-
-MPIRUN = shutil.which("mpirun")
-PLUGIN = os.path.join(EXAMPLES, "..", "dist", "libheadroom_mpi.so")
-# Threads that wait for each other on few processors; mpirun of Open MPI refuses root and more processes than processors otherwise.
-RUN = (MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
-# MPI keeps memory that it never gives back, of which AddressSanitizer would tell.
-ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+from processes import ProcessesCase, runs
 
 
-def runs(process):
-    """Whether there is such a process, and it has not ended."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-@unittest.skipUnless(MPIRUN and os.path.exists(PLUGIN), "no MPI here")
-class Processes(ProgramCase):
-    program = "train_gpt"
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        text = cls.write("text.txt", words(400))
-        cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
-                     "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "12", "--threads", "1")
-
-    @classmethod
-    def start(cls, processes, *flags, **more):
-        return subprocess.Popen([*RUN, "-np", str(processes), *more.pop("wrap", ()), *cls.command(*flags)], text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=ENVIRONMENT, **more)
-
-    def together(self, processes, *flags, status=0, **more):
-        """What the processes printed, on standard output and on the other one."""
-        job = self.start(processes, *flags, **more)
-        out, errors = job.communicate(timeout=120)
-        self.assertEqual(job.returncode, status, out + errors)
-        return out, errors
-
-    def summary(self, processes, *flags):
-        file = self.path(f"of{processes}.json")
-        self.together(processes, *flags, "--json", file)
-        with open(file, encoding="utf-8") as stream:
-            return json.load(stream)
-
-    def log_of(self, *flags, processes=None):
-        file = self.path("log.jsonl")
-        if processes:
-            self.together(processes, *flags, "--log", file)
-        else:
-            self.succeeds(*flags, "--log", file)
-        with open(file, encoding="utf-8") as stream:
-            return [json.loads(line) for line in stream if "train/loss" in line]
-
-    def start_and_tell(self, processes, *flags):
-        """The job, and its processes by rank."""
-        tell = 'echo "$OMPI_COMM_WORLD_RANK $$" >&2; exec "$@"'
-        job = self.start(processes, *flags, wrap=("sh", "-c", tell, "-"))
-        told = dict(map(int, job.stderr.readline().split()) for _ in range(processes))
-        return job, [told[rank] for rank in range(processes)]
-
-    def wait_for(self, file):
-        deadline = time.monotonic() + 60
-        while not os.path.exists(file):
-            self.assertLess(time.monotonic(), deadline, file)
-            time.sleep(0.05)
-
-    def own_lines(self, errors):
-        """Of the program's, without mpirun's remarks."""
-        return [line for line in errors.splitlines() if line.startswith((f"{self.program}: ", "rank "))]
-
+class Processes(ProcessesCase):
     def test_train_the_same(self):
         alone = self.log_of()
         for processes in (2, 3, 4):
@@ -98,19 +26,10 @@ class Processes(ProgramCase):
     def test_peaks_are_predicted_for_each_rank(self):
         for flags in ((), ("--recompute", "blocks", "--accumulate", 5)):
             for processes in (2, 3):
-                summary = self.summary(processes, *flags)
-                predicted = self.path("predicted.json")
-                self.succeeds(*flags, "--device", "dry", "--ranks", processes, "--json", predicted)
-                with open(predicted, encoding="utf-8") as stream:
-                    rehearsed = json.load(stream)["ranks"]
-                self.assertEqual([rank["rank"] for rank in summary["ranks"]], list(range(processes)))
-                for real, dry in zip(summary["ranks"], rehearsed, strict=True):
-                    for name in ("peak_bytes_allocated", "peak_bytes_reserved"):
-                        of = name.replace("allocated", "predicted").replace("reserved", "reserved_predicted")
-                        self.assertEqual((real[name], real[of]), (dry[of], dry[of]), (name, real["rank"]))
-                    self.assertGreater(real["sent_bytes"], 0)
-                    self.assertGreater(real["collectives"], 0)
-                    self.assertGreater(real["optimizer_state_bytes"], real["parameter_bytes"])
+                for rank in self.expect_predicted_ranks(processes, *flags)["ranks"]:
+                    self.assertGreater(rank["sent_bytes"], 0)
+                    self.assertGreater(rank["collectives"], 0)
+                    self.assertGreater(rank["optimizer_state_bytes"], rank["parameter_bytes"])
 
     def test_only_the_first_prints_and_writes(self):
         log, saved = self.path("one.jsonl"), self.path("one.safetensors")

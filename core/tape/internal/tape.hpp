@@ -50,7 +50,11 @@ class Tape {
     void backward(const Tensor& loss, const Array& seed);
     /// See `Context::after_backward`.
     using Update = std::function<void(Exec& exec, const Array* loss)>;
-    void after_backward(Update update);
+    using Attendance = std::function<void(Exec& exec)>;
+    void after_backward(Update update, Attendance attendance);
+    /// What the updates of the last backward say that a rank does which has no such backward.
+    void attend();
+    void forget_attendances() { attendances_.clear(); }
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;
     /// Forgets the records after the first `count`.
@@ -158,6 +162,7 @@ class Tape {
         std::size_t records;  ///< on the tape when it was asked for: it goes when there are fewer
         PathId path;
         Update run;
+        Attendance attend;
     };
     class BackwardScope;
     void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
@@ -198,6 +203,7 @@ class Tape {
     std::vector<Tensor> casts_;  ///< that are kept
     std::vector<Record*> arm_stack_;
     std::vector<PendingUpdate> updates_;
+    std::vector<std::pair<PathId, Attendance>> attendances_;  ///< of the last backward
     TapeStatistics statistics_;
     TapeObserver* observer_ = nullptr;
 };

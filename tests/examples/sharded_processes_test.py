@@ -1,0 +1,113 @@
+"""The training programs under mpirun, with shards: the bits, the memory and the files of several processes."""
+import json
+import os
+import signal
+import time
+import unittest
+
+from idx_files import images, labels
+from processes import ProcessesCase
+from program import shard
+
+
+@shard(0)
+class ShardedProcesses(ProcessesCase):
+    def test_sharded_gradients_give_the_same_bits(self):
+        self.expect_one_training((2, 3, 4, 8))
+        self.expect_one_training((3,), "--accumulate", 7, "--average", 0.9, "--clip", 0.1, "--recompute", "blocks")
+
+    def test_shards_of_the_state_train_the_same_but_for_rounding(self):
+        alone = self.log_of()
+        together = self.log_of("--shard", "state", processes=3)
+        for one, several in zip(alone[:10], together[:10], strict=True):
+            for name in ("train/loss", "train/gradient_norm"):
+                self.assertAlmostEqual(several[name], one[name], delta=1e-6 * max(1, abs(one[name])), msg=name)
+        states = {self.summary(3, "--shard", "state")["state_sha256"] for _ in range(2)}
+        self.assertEqual(len(states), 1)
+
+    def test_peaks_are_predicted_and_state_is_shared(self):
+        whole = self.expect_predicted_ranks(2, "--shard", "none", "--width", 128)["ranks"][0]["optimizer_state_bytes"]
+        for shard in ("state", "gradients"):
+            for processes in (2, 3):
+                summary = self.expect_predicted_ranks(processes, "--shard", shard, "--width", 128, "--accumulate", 5)
+                for rank in summary["ranks"]:
+                    share = -(-64 // processes) / 64
+                    self.assertLessEqual(rank["optimizer_state_bytes"], whole * share + 65536, (shard, processes))
+
+    def test_resumes_with_any_number_of_processes(self):
+        flags = ("--shard", "gradients")
+        whole = self.figures(*flags)["state_sha256"]
+        first, second = self.path("a.safetensors"), self.path("b.safetensors")
+        self.together(2, *flags, "--stop-after", 4, "--save", first)
+        self.succeeds("--resume", first, "--stop-after", 4, "--save", second)
+        self.assertEqual(self.summary(4, "--resume", second)["state_sha256"], whole)
+
+    def test_a_rank_that_is_killed_leaves_a_file_that_goes_on(self):
+        saved = self.path("killed.safetensors")
+        job, ranks = self.start_and_tell(3, "--shard", "gradients", "--steps", 100000, "--save", saved, "--save-every", 3)
+        self.wait_for(saved)
+        os.kill(ranks[2], signal.SIGKILL)
+        job.communicate(timeout=10)
+        self.assertNotEqual(job.returncode, 0)
+        self.succeeds("--resume", saved, "--stop-after", 1)
+
+    def test_a_rank_that_was_stopped_for_a_while_changes_nothing(self):
+        flags = ("--shard", "gradients", "--steps", 300)
+        saved, whole = self.path("stopped.safetensors"), self.figures(*flags)["state_sha256"]
+        figures = self.path("stopped.json")
+        job, ranks = self.start_and_tell(2, *flags, "--save", saved, "--save-every", 1, "--json", figures)
+        self.wait_for(saved)
+        os.kill(ranks[1], signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(ranks[1], signal.SIGCONT)
+        out, errors = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, out + errors)
+        with open(figures, encoding="utf-8") as stream:
+            self.assertEqual(json.load(stream)["state_sha256"], whole)
+
+    def test_shards_that_differ_are_refused(self):
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --shard state; else exec "$@"; fi'
+        _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
+        (line,) = self.own_lines(errors)
+        self.assertIn("process 1 has", line)
+        self.assertIn("shard", line)
+
+
+@shard(1)
+class ShardedText(ProcessesCase):
+    """A BERT, whose micro-batches have different numbers of terms."""
+
+    program = "train_text"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        text = cls.write("quick.txt", "the quick fox jumps over the lazy dogs. " * 25)
+        cls.flags = ("--model", "bert", "--data", text, "--layers", "2", "--width", "16", "--heads", "2", "--block", "12", "--batch",
+                     "4", "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "6", "--threads", "1")
+
+    def test_sharded_gradients_give_the_same_bits(self):
+        self.expect_one_training((2, 3, 4, 8))
+
+
+@shard(2)
+class ShardedImages(ProcessesCase):
+    """A network with batch norm, whose running statistics are everybody's."""
+
+    program = "train_images"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.makedirs(cls.path("digits"))
+        cls.write("digits/t10k-images-idx3-ubyte", images(150))
+        cls.write("digits/t10k-labels-idx1-ubyte", labels(150))
+        cls.flags = ("--model", "small", "--data", cls.path("digits"), "--batch", "2", "--accumulate", "8", "--validation", "20",
+                     "--warmup", "2", "--steps", "4", "--threads", "1")
+
+    def test_sharded_gradients_give_the_same_bits(self):
+        self.expect_one_training((2, 3, 4, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()
