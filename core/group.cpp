@@ -117,7 +117,8 @@ void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<c
              values.defined() ? extents : std::vector<Group::Extent>(ranks), parts, side_by_side(received));
     if (bytes == 0) return;
     for (int rank = 0; rank < present; ++rank) {
-        const View one = kernels::contiguous_view(parts + static_cast<std::size_t>(rank) * bytes, own.dtype, own.shape());
+        const View one =
+            kernels::contiguous_view(parts + static_cast<std::size_t>(rank) * bytes, own.dtype, own.shape());
         exec.launch([&](auto& stream) { kernels::accumulate(stream, one, own.view(), 1.0f, rank == 0 ? beta : 1.0f); });
     }
 }

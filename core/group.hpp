@@ -89,8 +89,8 @@ std::vector<Share> shares_of(std::int64_t count, int ranks);
 /// The arrays of all below lie without gaps. They take scratch of about what they receive. Errors: OutOfMemory; those
 /// of the group.
 ///
-/// own = beta * own + the sum, in the order of ranks, of this rank's share of the `values` of the first `present` ranks.
-/// `own` may be that share of `values`. Undefined values: this rank is behind those.
+/// own = beta * own + the sum, in the order of ranks, of this rank's share of the `values` of the first `present`
+/// ranks. `own` may be that share of `values`. Undefined values: this rank is behind those.
 void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
                 const Array& own, float beta);
 /// Each rank's share of `values` is as that rank has it, on all ranks.

@@ -26,9 +26,7 @@ constexpr std::int64_t kSegments = 32;
 
 }  // namespace
 
-const char* name(Shard shard) {
-    return shard == Shard::none ? "none" : shard == Shard::state ? "state" : "gradients";
-}
+const char* name(Shard shard) { return shard == Shard::none ? "none" : shard == Shard::state ? "state" : "gradients"; }
 
 Parameters::Parameters(Context& context, ParametersOptions options) : context_(context), options_(std::move(options)) {
     if (dtype() != Dtype::f32 && dtype() != Dtype::f64) {
@@ -215,9 +213,7 @@ void Parameters::lay_out() {
     }
 }
 
-int Parameters::shards() const {
-    return shard() != Shard::none && context_.group() ? context_.group()->ranks() : 1;
-}
+int Parameters::shards() const { return shard() != Shard::none && context_.group() ? context_.group()->ranks() : 1; }
 
 std::vector<Share> GradientSegment::shares(int ranks) const {
     const auto begin = [&](int rank) { return parts[static_cast<std::size_t>(Group::first_part(rank, ranks))]; };

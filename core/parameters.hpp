@@ -131,8 +131,8 @@ class Parameters : private ParameterStorage {
     void on_segment_complete(std::function<void(const GradientSegment&)> listener) {
         on_complete_ = std::move(listener);
     }
-    /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment, or this one, has
-    /// its gradients.
+    /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment, or this one,
+    /// has its gradients.
     void fill_unreached();
     void fill_unreached(const GradientSegment& segment);
     /// For `Shard::gradients`: the gradients of a segment are given back, and `own` is this rank's share of their sum.

@@ -54,8 +54,8 @@ using CheckpointParts = std::vector<CheckpointPart>;
 
 /// Writes the state of all parts, the context's random state and the program's own `values` to a safetensors file,
 /// which replaces an older one when it is complete. A training that is resumed from it continues bit for bit. If some
-/// state is sharded, all ranks call it: tensors are whole in the file, which rank 0 writes and any number reads. Errors:
-/// Error if two parts have a name in common; as the parts' `state_dict` and write_safetensors.
+/// state is sharded, all ranks call it: tensors are whole in the file, which rank 0 writes and any number reads.
+/// Errors: Error if two parts have a name in common; as the parts' `state_dict` and write_safetensors.
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values = {});
 

@@ -144,8 +144,8 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
         check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
         if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
     }
-    if (const bool in_pieces = std::ranges::any_of(tensors, [](const NamedArray& tensor) { return tensor.piece; });
-        in_pieces && context.group()->rank() > 0) {
+    const auto is_piece = [](const NamedArray& tensor) { return tensor.piece.has_value(); };
+    if (std::ranges::any_of(tensors, is_piece) && context.group()->rank() > 0) {
         for (const NamedArray& tensor : tensors) {
             if (tensor.piece) bytes_of(context, tensor);  // for rank 0, which writes
         }

@@ -31,6 +31,19 @@ BatchNorm2d::BatchNorm2d(const Path& path, std::int64_t channels, BatchNorm2dOpt
 
 namespace {
 
+/// The buffers of a layer.
+struct Running {
+    Array mean, variance, batches;
+    double momentum;
+
+    /// `work` changes them.
+    template <class Work>
+    void change(const Work& work) const {
+        work(kernels::RunningStatistics{mean.view(), variance.view(), batches.view(), momentum});
+        for (Array changed : {mean, variance, batches}) changed.buffer.bump_version();
+    }
+};
+
 /// Of a micro-batch: [C] each, and one f64 for the loss.
 struct Moments {
     Array mean, variance;
@@ -38,13 +51,13 @@ struct Moments {
     Array loss;
 };
 
-/// Takes in the moments of all ranks' micro-batches, in the order of ranks. Null: this rank has none.
-void take_in_all(Exec& exec, Group& group, const Moments* own, const kernels::RunningStatistics& running) {
-    const View& mean = running.mean;
-    const std::int64_t channels = mean.numel();
-    const Array moments = exec.empty({group.ranks(), 2, channels}, mean.dtype, Category::workspace);
+/// Takes in the moments of all ranks' micro-batches, in their order. Null: this rank has none.
+void take_in_all(Exec& exec, Context& context, const Moments* own, const Running& running) {
+    Group& group = *context.group();
+    const std::int64_t channels = running.mean.numel();
+    const Array moments = exec.empty({group.ranks(), 2, channels}, running.mean.dtype, Category::workspace);
     const Array numbers = exec.empty({group.ranks(), 2}, Dtype::f64, Category::workspace);
-    const auto part = [](const Array& rows, std::int64_t i, const Shape& shape) {
+    const auto row = [](const Array& rows, std::int64_t i, const Shape& shape) {
         Array one = rows;
         one.geometry = Geometry::contiguous(shape);
         one.geometry.offset = rows.geometry.offset + i * shape.numel();
@@ -54,22 +67,25 @@ void take_in_all(Exec& exec, Group& group, const Moments* own, const kernels::Ru
     exec.launch([&](auto& stream) {
         if (!own) {  // what is not finite is not taken in
             kernels::fill(stream, 0.0, moments.view());
-            kernels::fill(stream, std::numeric_limits<double>::quiet_NaN(), part(numbers, place, {}));
-            return kernels::fill(stream, 1.0, part(numbers, place + 1, {}));
+            kernels::fill(stream, std::numeric_limits<double>::quiet_NaN(), row(numbers, place, {}));
+            return kernels::fill(stream, 1.0, row(numbers, place + 1, {}));
         }
-        kernels::copy(stream, own->mean.view(), part(moments, place, {channels}));
-        kernels::copy(stream, own->variance.view(), part(moments, place + 1, {channels}));
-        kernels::copy(stream, own->loss.view(), part(numbers, place, {}));
-        kernels::fill(stream, own->correction, part(numbers, place + 1, {}));
+        kernels::copy(stream, own->mean.view(), row(moments, place, {channels}));
+        kernels::copy(stream, own->variance.view(), row(moments, place + 1, {channels}));
+        kernels::copy(stream, own->loss.view(), row(numbers, place, {}));
+        kernels::fill(stream, own->correction, row(numbers, place + 1, {}));
     });
     gather_rows(exec, group, moments);
     gather_rows(exec, group, numbers);
-    exec.launch([&](kernels::CpuStream& stream) {
-        for (std::int64_t rank = 0; rank < group.ranks(); ++rank) {
-            const View its_loss = part(numbers, 2 * rank, {});
-            kernels::update_running(stream, part(moments, 2 * rank, {channels}), part(moments, 2 * rank + 1, {channels}),
-                                    *part(numbers, 2 * rank + 1, {}).as<double>(), &its_loss, running);
-        }
+    context.tape().in_order_of_ranks([=](Exec& on, int rank) {
+        running.change([&](const kernels::RunningStatistics& statistics) {
+            on.launch([&](kernels::CpuStream& stream) {
+                const View loss = row(numbers, 2 * rank, {});
+                kernels::update_running(stream, row(moments, 2 * rank, {channels}),
+                                        row(moments, 2 * rank + 1, {channels}),
+                                        *row(numbers, 2 * rank + 1, {}).as<double>(), &loss, statistics);
+            });
+        });
     });
 }
 
@@ -92,31 +108,25 @@ Tensor BatchNorm2d::forward(Tensor x, Tensor residual) const {
 /// `values`: of each channel.
 void BatchNorm2d::take_in(const Tensor& mean, const Tensor& variance, double values) const {
     // Arrays, not tensors: a handle would keep the records of results that the program has dropped.
-    const auto change = [running_mean = running_mean.array(), running_var = running_var.array(),
-                         batches = num_batches_tracked.array(),
-                         momentum = options.momentum.value_or(-1)](const auto& work) {
-        work(kernels::RunningStatistics{running_mean.view(), running_var.view(), batches.view(), momentum});
-        for (Array changed : {running_mean, running_var, batches}) changed.buffer.bump_version();
-    };
-    Group* const group = context().group();
-    const auto update = [group, change, mean = mean.array(), variance = variance.array(),
+    const Running running{running_mean.array(), running_var.array(), num_batches_tracked.array(),
+                          options.momentum.value_or(-1)};
+    Context* const of = context().group() ? &context() : nullptr;
+    const auto update = [of, running, mean = mean.array(), variance = variance.array(),
                          correction = values / (values - 1)](Exec& exec, const Array* loss) {
-        change([&](const kernels::RunningStatistics& running) {
-            if (group && loss) {
-                const Moments own{mean, variance, correction, *loss};
-                return take_in_all(exec, *group, &own, running);
-            }
-            const View loss_view = loss ? loss->view() : View{};
+        if (of && loss) {
+            const Moments own{mean, variance, correction, *loss};
+            return take_in_all(exec, *of, &own, running);
+        }
+        const View loss_view = loss ? loss->view() : View{};
+        running.change([&](const kernels::RunningStatistics& statistics) {
             exec.launch([&](auto& stream) {
                 kernels::update_running(stream, mean.view(), variance.view(), correction, loss ? &loss_view : nullptr,
-                                        running);
+                                        statistics);
             });
         });
     };
-    if (!group) return context().after_backward(update);
-    context().after_backward(update, [group, change](Exec& exec) {
-        change([&](const kernels::RunningStatistics& running) { take_in_all(exec, *group, nullptr, running); });
-    });
+    if (!of) return context().after_backward(update);
+    context().after_backward(update, [of, running](Exec& exec) { take_in_all(exec, *of, nullptr, running); });
 }
 
 bool takes_batch_statistics(const Parameters& parameters) {

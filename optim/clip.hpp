@@ -10,8 +10,8 @@
 namespace headroom::optim {
 
 /// result = sum of the squares of all trained parameters' gradients; each must exist (see Parameters::fill_unreached).
-/// One f64 element. Sharded gradients are those of all ranks, which call it together. It is finite if and only if every gradient is (f32 gradients; f64 ones up to 1e150). Errors: Error
-/// if a gradient does not exist.
+/// One f64 element. Sharded gradients are those of all ranks, which call it together. It is finite if and only if every
+/// gradient is (f32 gradients; f64 ones up to 1e150). Errors: Error if a gradient does not exist.
 void sum_of_squared_gradients(Parameters& parameters, const Array& result);
 
 /// The square root of that sum, read by the host: waits for the device. 0 in a dry context.

@@ -55,7 +55,8 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
     if (parameters.shard() == Shard::gradients) {
-        if (graphs) throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
+        if (graphs)
+            throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
         shards_.emplace(parameters);
         parameters.on_segment_complete([this](const GradientSegment& segment) { shards_->complete(segment); });
     }
@@ -149,8 +150,9 @@ void GradientAccumulator::run(const Forward& work) {
     }
     try {
         if (shards_) shards_->begin_round(micro_batches_ == 0, present(micro_batches_));
-        context.tape().backward(sum, ledger_.seed());
-        if (shards_) shards_->end_round();
+        context.tape().backward(sum, ledger_.seed(), [this] {
+            if (shards_) shards_->end_round();
+        });
     } catch (...) {
         parameters_.zero_grad();  // lost anyhow, and who is out of memory wants theirs
         throw;

@@ -104,8 +104,8 @@ class GradientAccumulator {
     bool wants_more() const { return missing() > 0; }
     /// How many are; 0 if none was announced.
     std::int64_t missing() const { return plan_ ? own_micro_batches() - micro_batches_ : 0; }
-    /// For rehearsals: counts micro-batches that are left out, since memory would lie behind them as it does now. Errors:
-    /// Error unless the context is dry and so many are missing.
+    /// For rehearsals: counts micro-batches that are left out, since memory would lie behind them as it does now.
+    /// Errors: Error unless the context is dry and so many are missing.
     void skip(std::int64_t micro_batches);
     /// In the last backward of a step that was announced, `listener` is called on the host for each segment of
     /// gradients as soon as all of them are complete, with those that no micro-batch of the step has reached left out

@@ -41,9 +41,8 @@ void GradientShards::add(const GradientSegment& segment) {
     if (ranks > 1) {
         sum_shares(exec, *context.group(), segment.gradients, segment.shares(ranks), present_, own, beta);
     } else {
-        exec.launch([&](auto& stream) {
-            kernels::accumulate(stream, segment.gradients.view(), own.view(), 1.0f, beta);
-        });
+        exec.launch(
+            [&](auto& stream) { kernels::accumulate(stream, segment.gradients.view(), own.view(), 1.0f, beta); });
     }
     parameters_.set_own_gradients(segment, std::move(own));
 }

@@ -27,14 +27,14 @@ std::string maker_of(const Value& value) {
 
 }  // namespace
 
-void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) { differentiate(losses, seeds); }
+void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) { differentiate(losses, seeds, {}); }
 
-void Tape::backward(const Tensor& loss, const Array& seed) {
+void Tape::backward(const Tensor& loss, const Array& seed, const std::function<void()>& made) {
     if (seed.numel() != 1 || !is_floating(seed.dtype)) {
         throw ShapeError(fmt::format("backward: a seed must be one floating element, got {} {}", name(seed.dtype),
                                      seed.shape().to_string()));
     }
-    differentiate(std::span(&loss, 1), std::span(&seed, 1));
+    differentiate(std::span(&loss, 1), std::span(&seed, 1), made);
 }
 
 /// Clears the tape when backward ends, whichever way.
@@ -54,7 +54,8 @@ class Tape::BackwardScope {
 };
 
 template <class Seed>
-void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds) {
+void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds,
+                         const std::function<void()>& made) {
     check_thread("backward");
     if (in_backward_) throw Error("backward: it is running already; an op must not call it");
     if (region_) throw Error("backward: a module's call is still open; call backward after forward has returned");
@@ -105,6 +106,7 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         announce_gradients(record);
         pop_record();
     }
+    if (made) made();
     run_updates(updates, losses);
 }
 
@@ -123,6 +125,15 @@ void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const T
         exec_.located([&] { update.run(exec_, &sum); });
         if (update.attend) attendances_.emplace_back(update.path, update.attend);
     }
+    run_changes();
+}
+
+void Tape::run_changes() {
+    const auto changes = std::exchange(changes_, {});
+    const Group* const group = context_->group();
+    for (int rank = 0; group && rank < group->ranks(); ++rank) {
+        for (const auto& change : changes) change(exec_, rank);
+    }
 }
 
 void Tape::attend() {
@@ -130,6 +141,7 @@ void Tape::attend() {
         exec_.set_path(path);
         exec_.located([&] { attendance(exec_); });
     }
+    run_changes();
 }
 
 void Tape::seed(const Tensor& loss, double value) {

@@ -1,7 +1,7 @@
 #pragma once
-// Gradients of which each rank keeps its share alone (Shard::gradients): those of a micro-batch go to their owners while
-// backward makes the rest, and their memory back. Owners add them up in the order of micro-batches, one at a time, so
-// that sums have the same bits with any number of ranks.
+// Gradients of which each rank keeps its share alone (Shard::gradients): those of a micro-batch go to their owners
+// while backward makes the rest, and their memory back. Owners add them up in the order of micro-batches, one at a
+// time, so that sums have the same bits with any number of ranks.
 //
 //     GradientShards shards(parameters);
 //     shards.begin_round(/*first=*/true, /*present=*/3);

@@ -103,8 +103,7 @@ class Training {
         const MemoryStatistics memory = context_.memory().statistics();
         outcome_.peak = memory.peak_allocated;
         outcome_.reserved = memory.peak_reserved;
-        outcome_.optimizer_state =
-            memory.allocated_by_category[static_cast<std::size_t>(Category::optimizer_state)];
+        outcome_.optimizer_state = memory.allocated_by_category[static_cast<std::size_t>(Category::optimizer_state)];
         if (!context_.dry()) outcome_.state = files::state_sha256(context_, parts());
         return outcome_;
     }
@@ -184,7 +183,8 @@ TEST(ShardedGradients, GiveTheSameBitsWithAnyNumberOfRanks) {
     }
 }
 
-// The parts of a sum, cut by another count of processes, would be other bits; and with one micro-batch more, other sums.
+// The parts of a sum, cut by another count of processes, would be other bits; and with one micro-batch more, other
+// sums.
 TEST(ShardedGradients, DependOnTheMicroBatches) {
     EXPECT_NE(alone({.micro_batches = 8}, 2).state, alone({.micro_batches = 9}, 2).state);
 }
@@ -258,9 +258,9 @@ TEST(ShardedTraining, FilesAreWholeAndAnyNumberOfRanksGoesOn) {
     const auto continued = [&](int ranks, const char* from, const char* to, int steps) {
         const auto all = in_ranks(ranks, how.seed, [&](Context& context) {
             Training training(context, how);
-            if (from) files::load_checkpoint(folder / from, context, training.parts());
+            if (from) files::load_checkpoint(folder.path() / from, context, training.parts());
             training.steps(steps);
-            if (to) files::save_checkpoint(folder / to, context, training.parts());
+            if (to) files::save_checkpoint(folder.path() / to, context, training.parts());
             return training.outcome();
         });
         return all[0].state;
@@ -273,7 +273,7 @@ TEST(ShardedTraining, FilesAreWholeAndAnyNumberOfRanksGoesOn) {
     Case unsharded = how;
     unsharded.shard = Shard::none;
     Training training(context, unsharded);
-    files::load_checkpoint(folder / "c", context, training.parts());
+    files::load_checkpoint(folder.path() / "c", context, training.parts());
     EXPECT_EQ(training.outcome().state, uninterrupted.state);
 }
 

@@ -46,8 +46,8 @@ class Tape {
     /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
     /// The same for one loss, with a seed in the device's memory: one element of any floating dtype. The host does not
-    /// read it.
-    void backward(const Tensor& loss, const Array& seed);
+    /// read it. `made`: called when all gradients are, before updates.
+    void backward(const Tensor& loss, const Array& seed, const std::function<void()>& made = {});
     /// See `Context::after_backward`.
     using Update = std::function<void(Exec& exec, const Array* loss)>;
     using Attendance = std::function<void(Exec& exec)>;
@@ -55,6 +55,9 @@ class Tape {
     /// What the updates of the last backward say that a rank does which has no such backward.
     void attend();
     void forget_attendances() { attendances_.clear(); }
+    /// For an update or an attendance: behind all of them, `change` is called for each of the ranks, in their order, so
+    /// that what is used twice in a micro-batch changes as if one rank did one micro-batch after another.
+    void in_order_of_ranks(std::function<void(Exec& exec, int rank)> change) { changes_.push_back(std::move(change)); }
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;
     /// Forgets the records after the first `count`.
@@ -166,8 +169,9 @@ class Tape {
     };
     class BackwardScope;
     void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
+    void run_changes();
     template <class Seed>
-    void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
+    void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds, const std::function<void()>& made);
     void seed(const Tensor& loss, double value);
     void seed(const Tensor& loss, const Array& value);
     const Value* sweep() noexcept;
@@ -204,6 +208,7 @@ class Tape {
     std::vector<Record*> arm_stack_;
     std::vector<PendingUpdate> updates_;
     std::vector<std::pair<PathId, Attendance>> attendances_;  ///< of the last backward
+    std::vector<std::function<void(Exec& exec, int rank)>> changes_;
     TapeStatistics statistics_;
     TapeObserver* observer_ = nullptr;
 };
