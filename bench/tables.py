@@ -218,7 +218,17 @@ def results():
                  [[what, figure, ", ".join(f"[{file}.json](../bench/results/{file}.json)" for file in files)] for what, figure, *files in rows])
 
 
+def arrangements():
+    """docs/several_processes.md's: what each process takes."""
+    rows = result("processes_memory")["rows"]
+    whole = rows[0]["peak_bytes_predicted"]
+    return table(["processes", "`--shard`", "peak of a process", "less than one process", "of it optimizer state"],
+                 [[f"{row['processes']}", row["shard"], megabytes(row["peak_bytes_predicted"]), megabytes(whole - row["peak_bytes_predicted"]),
+                   megabytes(row["optimizer_state_bytes"])] for row in rows])
+
+
 PAGES = {"README.md": {"peaks": peaks}, "docs/results.md": {"results": results},
+         "docs/several_processes.md": {"arrangements": arrangements},
          "docs/models.md": {"memory and speed": memory_and_speed, "what fits": fits, "techniques": techniques,
                            "large images": large_images, "fronts": fronts}}
 

@@ -76,7 +76,7 @@ LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wan
 void fill(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted) {
     for (const NamedArray& target : wanted) {
         const SafetensorsEntry* entry = file.find(target.name);
-        if (entry && entry->shape == target.shape()) file.copy_to(*entry, context, target);
+        if (entry && entry->shape == target.shape()) file.fill(*entry, context, target);
     }
 }
 

@@ -53,7 +53,7 @@ class SafetensorsFile {
     /// shapes differ; FileError if the file has changed.
     void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
     /// The same for what may be a piece, which the entry has the whole of.
-    void copy_to(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const;
+    void fill(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const;
 
     /// True if both entries have one dtype, one shape and the same bytes. Errors: FileError if the file has changed.
     bool equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const;

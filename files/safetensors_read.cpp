@@ -250,7 +250,7 @@ void SafetensorsFile::check_shape(const SafetensorsEntry& entry, const Shape& wa
                                  entry.shape.to_string(), wanted.to_string()));
 }
 
-void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const {
+void SafetensorsFile::fill(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const {
     if (!target.piece) return copy_to(entry, context, target.array);
     const Geometry& whole = target.piece->whole;
     check_shape(entry, whole.shape);

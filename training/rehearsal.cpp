@@ -100,13 +100,20 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
     session.validate();
     session.end();
     return {dry.memory().peak(),
-            session.resident_bytes(),
+            session.allocated_bytes(Category::parameters),
+            session.allocated_bytes(Category::optimizer_state),
             session.parameters(),
             session.steps(),
             session.takes_batch_statistics(),
             session.graph_refusal(),
             {},
             {}};
+}
+
+std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
+                                                     const TrainerOptions& options) {
+    Context dry = Context::dry(profile);
+    return Session(dry, task, options).work_of_ranks();
 }
 
 std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,

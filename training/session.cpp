@@ -11,6 +11,7 @@
 
 #include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/rehearsal.hpp>
+#include <headroom/core/turns.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
@@ -257,11 +258,23 @@ void Session::end() {
     evaluating([&] { task_->end(); });
 }
 
-bool Session::takes_batch_statistics() const { return nn::takes_batch_statistics(parameters_); }
-
-std::size_t Session::resident_bytes() const {
-    return allocated_bytes(Category::parameters) + allocated_bytes(Category::optimizer_state);
+std::vector<std::vector<std::int64_t>> Session::work_of_ranks() {
+    const int ranks = group_ ? group_->ranks() : 1;
+    const std::int64_t batches = task_->validation_batches();
+    std::vector<std::vector<std::int64_t>> work;
+    for (int rank = 0; rank < ranks; ++rank) {
+        const bool has_last = batches > 0 && (batches - 1) % ranks == rank;  // which may be smaller
+        work.push_back({turns_of(rank, ranks, options_.accumulate), turns_of(rank, ranks, batches), has_last ? 1 : 0});
+    }
+    if (parameters_.shards() == 1) return work;
+    for (const GradientSegment& segment : parameters_.segments()) {
+        const std::vector<Share> shares = segment.shares(ranks);
+        for (std::size_t rank = 0; rank < work.size(); ++rank) work[rank].push_back(shares[rank].count);
+    }
+    return work;
 }
+
+bool Session::takes_batch_statistics() const { return nn::takes_batch_statistics(parameters_); }
 
 std::size_t Session::allocated_bytes(Category category) const {
     return context_.memory().statistics().allocated_by_category[static_cast<std::size_t>(category)];

@@ -85,8 +85,8 @@ class Session {
     bool takes_batch_statistics() const;
     /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
-    /// Bytes of parameters and optimizer state, which stay between steps.
-    std::size_t resident_bytes() const;
+    /// By rank, numbers that are the same for ranks which do the same work: as many micro-batches, as large shares.
+    std::vector<std::vector<std::int64_t>> work_of_ranks();
     std::size_t allocated_bytes(Category category) const;
 
   private:

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <type_traits>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -357,6 +358,25 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
     }
 }
 
+std::vector<RankReport> Trainer::rehearse_ranks(Profile profile) const {
+    profile.rank = 0;
+    const std::vector<std::vector<std::int64_t>> work = work_of_ranks(profile, task_, options_);
+    std::map<std::vector<std::int64_t>, RankReport> known;
+    std::vector<RankReport> ranks;
+    for (; profile.rank < profile.ranks; ++profile.rank) {
+        const auto [found, unknown] = known.try_emplace(work[static_cast<std::size_t>(profile.rank)]);
+        if (unknown) {
+            const Forecast forecast = rehearse(profile);
+            found->second = {.predicted_bytes_allocated = forecast.peak.allocated,
+                             .predicted_bytes_reserved = forecast.peak.reserved,
+                             .parameter_bytes = forecast.parameter_bytes,
+                             .optimizer_state_bytes = forecast.optimizer_state_bytes};
+        }
+        ranks.push_back(found->second);
+    }
+    return ranks;
+}
+
 Report Trainer::run(Context& context) {
     std::optional<Planned> planned;
     if (options_.budget > 0) {
@@ -375,7 +395,7 @@ Report Trainer::run(Context& context) {
     if (options_.print) {
         say("{} parameters", forecast.parameters);
         say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
-            size_text(forecast.resident_bytes));
+            size_text(forecast.resident_bytes()));
         if (planned) say("{}", planned->plan.to_string());
         std::fflush(stdout);
     }

@@ -33,13 +33,16 @@ class Session;
 /// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 struct Forecast {
     MemoryPeak peak;
-    std::size_t resident_bytes = 0;  ///< of parameters and optimizer state, between steps
+    std::size_t parameter_bytes = 0;  ///< between steps, as the next
+    std::size_t optimizer_state_bytes = 0;
     std::int64_t parameters = 0;
     std::int64_t steps = 0;                          ///< of the whole training
     bool batch_statistics = false;                   ///< a layer normalises by the statistics of its micro-batch
     std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
     std::optional<double> step_seconds = {};         ///< by the options' costs
     std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step
+
+    std::size_t resident_bytes() const { return parameter_bytes + optimizer_state_bytes; }
 };
 
 /// For hooks.
@@ -147,6 +150,9 @@ class Trainer {
     Forecast rehearse(const Profile& profile, bool history = false) const;
     /// The same on a dry context of the caller's, without looking for what fits, and without times and ops.
     Forecast rehearse(Context& dry) const;
+    /// What each of `profile.ranks` processes would take, measured by none. Those that do the same work are rehearsed
+    /// once. Errors: as `rehearse`.
+    std::vector<RankReport> rehearse_ranks(Profile profile) const;
 
     /// Trains as rehearsed. Where the context is one of several ranks, all of them call it; rank 0 prints and writes
     /// files, and hooks are called on each. Errors: Error if the loss or the gradients were not finite, naming the step

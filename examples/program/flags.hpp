@@ -26,7 +26,7 @@ struct Flags {
     std::string device = "cpu";
     std::size_t gpu_memory = 0;
     int threads = 0;
-    int ranks = 1;  ///< processes that a dry run stands for
+    int ranks = 0;  ///< processes that a dry run stands for; 0: this one
     std::uint64_t seed = 1337;
     std::size_t memory_limit = 0;
     ComputeOptions compute;

@@ -145,17 +145,6 @@ void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     if (flags.libraries) print_libraries(context);
 }
 
-/// What each of several processes would take.
-std::vector<training::RankReport> rehearse_ranks(const training::Trainer& trainer, const Flags& flags) {
-    std::vector<training::RankReport> ranks;
-    Profile profile = profile_of(flags);
-    for (; profile.rank < flags.ranks; ++profile.rank) {
-        const MemoryPeak peak = trainer.rehearse(profile).peak;
-        ranks.push_back({.predicted_bytes_allocated = peak.allocated, .predicted_bytes_reserved = peak.reserved});
-    }
-    return ranks;
-}
-
 }  // namespace
 
 training::TrainerOptions trainer_options(const Flags& flags, const Program& program) {
@@ -269,14 +258,14 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
         forecast = trainer.rehearse(profile_of(fitted), dry);
     }
-    if (flags.ranks > 1) summary.report.ranks = rehearse_ranks(trainer, fitted);
+    if (flags.ranks > 0) summary.report.ranks = trainer.rehearse_ranks(profile_of(fitted));
     summary.compute = fitted.compute;
     say("{} parameters, {}", forecast.parameters, program.data);
     SkipReport skipped(program);
     for (const std::string& line : skipped.news()) say("{}", line);
     trainer.news([&] { return skipped.news(); });
     say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
-        size_text(forecast.resident_bytes));
+        size_text(forecast.resident_bytes()));
     if (forecast.batch_statistics && fitted.accumulate > 1) {
         fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
                    fitted.batch * fitted.accumulate);

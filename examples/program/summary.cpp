@@ -45,8 +45,8 @@ nlohmann::ordered_json rank_of(std::size_t number, const training::RankReport& r
     put("peak_bytes_reserved", rank.peak_bytes_reserved);
     json["peak_bytes_predicted"] = rank.predicted_bytes_allocated;
     json["peak_bytes_reserved_predicted"] = rank.predicted_bytes_reserved;
-    put("parameter_bytes", rank.parameter_bytes);
-    put("optimizer_state_bytes", rank.optimizer_state_bytes);
+    json["parameter_bytes"] = rank.parameter_bytes;
+    json["optimizer_state_bytes"] = rank.optimizer_state_bytes;
     put("sent_bytes", rank.sent_bytes);
     put("collectives", rank.exchanges);
     put("seconds_waited", rank.seconds_waited);
@@ -81,7 +81,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put("used", report.used);
     json["peak_bytes_predicted"] = report.forecast.peak.allocated;
     json["peak_bytes_reserved_predicted"] = report.forecast.peak.reserved;
-    json["resident_bytes"] = report.forecast.resident_bytes;
+    json["resident_bytes"] = report.forecast.resident_bytes();
     json["parameters"] = report.forecast.parameters;
     json["steps"] = report.steps;
     put_trained("state_sha256", report.state_sha256);

@@ -101,8 +101,8 @@ TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
 TEST(AfterRehearsal, StateThatLeavesNoRoomIsNamed) {
     const Forecast forecast = rehearsed_on(kGpu, kOptions);
     EXPECT_THAT(
-        advice(Profile::gpu(kGpu), forecast.resident_bytes - 1, forecast.peak, kWide, kOptions, "more"),
-        HasSubstr("parameters and optimizer state alone take " + memory::format_bytes(forecast.resident_bytes)));
+        advice(Profile::gpu(kGpu), forecast.resident_bytes() - 1, forecast.peak, kWide, kOptions, "more"),
+        HasSubstr("parameters and optimizer state alone take " + memory::format_bytes(forecast.resident_bytes())));
 }
 
 TEST(AfterRehearsal, NothingIsMadeUpWhereTheFiguresLeaveRoom) {

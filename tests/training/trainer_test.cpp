@@ -264,8 +264,8 @@ TEST_F(TrainerTest, ValidatesByAveragesWhichAResumeHasToTheBit) {
     EXPECT_EQ(whole.train_loss, plain.train_loss);
     EXPECT_GT(std::abs(whole.validation->loss - plain.validation->loss), 1e-4);
     EXPECT_NE(whole.state_sha256, plain.state_sha256);
-    EXPECT_GE(whole.forecast.resident_bytes,
-              plain.forecast.resident_bytes + 4 * static_cast<std::size_t>(plain.forecast.parameters));
+    EXPECT_GE(whole.forecast.resident_bytes(),
+              plain.forecast.resident_bytes() + 4 * static_cast<std::size_t>(plain.forecast.parameters));
     EXPECT_EQ(whole.peak_bytes_allocated, whole.forecast.peak.allocated);
     EXPECT_EQ(whole.peak_bytes_reserved, whole.forecast.peak.reserved);
 

@@ -2,6 +2,7 @@
 // Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <headroom/core/context.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -13,6 +14,10 @@ namespace headroom::training {
 
 /// Runs on a dry context what later steps, validations and the end take no more memory than.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
+
+/// `Session::work_of_ranks` of the profile's ranks.
+std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
+                                                     const TrainerOptions& options);
 
 /// A plan that fits into so many bytes, in words: "it fits with .budget = 18874368: 2 micro-batches of 4 samples, ...";
 /// or the least that a plan needs; and `more`, another way out. `whole`: the peak where nothing limits it.
