@@ -223,7 +223,7 @@ def arrangements():
     rows = result("processes_memory")["rows"]
     whole = rows[0]["peak_bytes_predicted"]
     return table(["processes", "`--shard`", "peak of a process", "less than one process", "of it optimizer state"],
-                 [[f"{row['processes']}", row["shard"], megabytes(row["peak_bytes_predicted"]), megabytes(whole - row["peak_bytes_predicted"]),
+                 [[f"{row['processes']}", row["shard"], megabytes(row["peak_bytes_predicted"]), megabytes(max(0, whole - row["peak_bytes_predicted"])),
                    megabytes(row["optimizer_state_bytes"])] for row in rows])
 
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <type_traits>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
