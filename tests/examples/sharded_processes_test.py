@@ -65,6 +65,12 @@ class ShardedProcesses(ProcessesCase):
         with open(figures, encoding="utf-8") as stream:
             self.assertEqual(json.load(stream)["state_sha256"], whole)
 
+    def test_one_rank_out_of_memory_ends_all(self):
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --memory-limit 3MB; else exec "$@"; fi'
+        _, errors = self.together(3, "--shard", "gradients", "--width", 128, status=3, wrap=("sh", "-c", script, "-"))
+        (line,) = self.own_lines(errors)
+        self.assertIn("out of memory", line)
+
     def test_shards_that_differ_are_refused(self):
         script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --shard state; else exec "$@"; fi'
         _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
