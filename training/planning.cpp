@@ -138,7 +138,19 @@ std::unique_ptr<plan::Planner> Trainer::planner(const Profile& profile) const {
                                            options_.costs.value_or(plan::Costs::assumed(profile)));
 }
 
-Planned Trainer::plan(const Profile& profile) const {
+/// Reserved by the processes that follow a plan: the most.
+std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& profile) const {
+    Trainer following = *this;
+    following.follow(plan);
+    std::size_t most = 0;
+    for (const RankReport& rank : following.rehearse_ranks(profile))
+        most = std::max(most, rank.predicted_bytes_reserved);
+    return most;
+}
+
+Planned Trainer::plan(const Profile& here) const {
+    Profile profile = here;
+    profile.rank = 0;  // all processes follow one plan
     const Clock::time_point begin = Clock::now();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
     const std::size_t device = profile.device_memory().total_bytes;
@@ -152,6 +164,13 @@ Planned Trainer::plan(const Profile& profile) const {
     Planned planned{.floor_bytes = planner.floor_bytes(), .keep_all_bytes = planner.keep_all_bytes()};
     try {
         planned.plan = planner.fit(options_.budget);
+        std::size_t budget = options_.budget;
+        while (profile.ranks > 1) {  // another one's share may be larger by some elements
+            const std::size_t most = reserved_by_any(planned.plan, profile);
+            if (most <= options_.budget) break;
+            budget -= std::min(budget, most - options_.budget);
+            planned.plan = planner.fit(budget);
+        }
     } catch (const plan::BudgetTooSmall& error) {
         if (options_.batch == 1 || !options_.resume.empty() || workload.may_split()) throw;
         workload.division = {1, options_.batch * options_.accumulate};

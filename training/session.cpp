@@ -138,7 +138,8 @@ Loss Session::loss(const Task::Batch& batch) {
 }
 
 void Session::step() {
-    unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
+    // A rehearsal leaves micro-batches out, so that it has no position between them, and goes back to none.
+    unread_.push_back({context_.dry() ? StateValues() : task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     const double rate = learning_rate(steps_done_ + 1);
     accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
@@ -180,6 +181,7 @@ std::optional<UnreadableBatch> Session::met_by_any(const FileError* error, const
 void Session::expect_readable(const FileError* error) {
     const std::optional<UnreadableBatch> met = met_by_any(error, "a batch");
     if (!met) return;
+    if (context_.dry()) throw *met;
     accumulator_->reset();
     task_->order().restore(unread_.back().order);
     context_.set_random_counter(unread_.back().random_counter);

@@ -121,8 +121,9 @@ class Trainer {
     /// `rehearse` and `train`.
     Report run(Context& context);
 
-    /// The fastest plan for `TrainerOptions::budget`. Errors: plan::BudgetTooSmall; Error without a budget, or if the
-    /// options recompute anything themselves; errors of the task.
+    /// The fastest plan for `TrainerOptions::budget`: the same for each of several processes, of which none takes more.
+    /// Errors: plan::BudgetTooSmall; Error without a budget, or if the options recompute anything themselves; errors of
+    /// the task.
     Planned plan(const Profile& profile) const;
     /// For all budgets at once: plans of one search. Errors: as `plan`.
     std::unique_ptr<plan::Planner> planner(const Profile& profile) const;
@@ -169,6 +170,7 @@ class Trainer {
     Report train_session(Context& context) const;
     Report train_as_told(Context& context, const Forecast& forecast) const;
     void check_program(const plan::Plan& plan, const Profile& profile) const;
+    std::size_t reserved_by_any(const plan::Plan& plan, const Profile& profile) const;
 
     MakeTask task_;
     TrainerOptions options_;

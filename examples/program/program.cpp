@@ -91,9 +91,7 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
 /// Sets what a plan says. Errors: BudgetTooSmall, of which the summary knows.
 void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     try {
-        training::Planned planned = trainer.plan(profile_of(flags));
-        if (Group* group = world().group().get())  // one plan, though each process has made its own
-            planned.plan = plan::parse_plan(gather(*group, plan::plan_text(planned.plan)).front(), "process 0");
+        const training::Planned planned = trainer.plan(profile_of(flags));
         trainer.follow(planned.plan);
         say("plan: {}; the least budget is {}, keeping all takes {}", planned.plan.to_string(),
             size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));

@@ -34,6 +34,15 @@ class ShardedProcesses(ProcessesCase):
                     share = -(-64 // processes) / 64
                     self.assertLessEqual(rank["optimizer_state_bytes"], whole * share + 65536, (shard, processes))
 
+    def test_one_plan_keeps_all_within_the_budget(self):
+        flags, budget = ("--shard", "gradients", "--layers", 4, "--width", 128, "--block", 64, "--steps", 3), 11_000_000
+        planned = self.expect_predicted_ranks(3, *flags, "--budget", budget)
+        for rank in planned["ranks"]:
+            self.assertLessEqual(rank["peak_bytes_reserved"], budget)
+        self.assertGreater(self.summary(3, *flags)["ranks"][0]["peak_bytes_reserved"], budget)
+        whole = self.figures(*flags, "--batch", planned["batch"], "--accumulate", planned["accumulate"])
+        self.assertEqual(planned["state_sha256"], whole["state_sha256"])
+
     def test_resumes_with_any_number_of_processes(self):
         flags = ("--shard", "gradients")
         whole = self.figures(*flags)["state_sha256"]
