@@ -164,8 +164,9 @@ std::int64_t Parameters::count() const {
 }
 
 std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
-    for (const Parameter& parameter : all_) {
-        if (!parameter.tensor.value()->grad.defined()) continue;
+    const auto arrived = [](const Parameter& parameter) { return parameter.tensor.value()->grad.defined(); };
+    const auto summed = [](const GradientSegment& segment) { return segment.own_gradients.defined(); };
+    if (std::ranges::any_of(all_, arrived) || (shard() == Shard::gradients && std::ranges::any_of(segments_, summed))) {
         throw Error(
             fmt::format("freeze \"{}\": gradients have arrived; do it after the step, or call zero_grad()", pattern));
     }

@@ -353,6 +353,11 @@ TEST(ShardedTraining, RefusesWhatCannotBeShared) {
     EXPECT_THAT([&] { accumulator.on_complete([](const GradientSegment&) {}); },
                 ThrowsMessage<Error>("accumulator: on_complete: sharded gradients are at their owners when a step is "
                                      "complete"));
+    accumulator.accumulate([&] { return Loss(sum(w), 1.0); });
+    EXPECT_THAT(
+        [&] { parameters.freeze("w"); },
+        ThrowsMessage<Error>("freeze \"w\": gradients have arrived; do it after the step, or call zero_grad()"));
+    accumulator.reset();
     EXPECT_THAT([&] { accumulator.skip(1); }, ThrowsMessage<Error>("accumulator: 1 micro-batches can't be left out"));
     EXPECT_THAT([&] { optimizer.step(0.1); },
                 ThrowsMessage<Error>("adamw: a trained parameter has no gradient; call fill_unreached() before"));

@@ -1,8 +1,9 @@
 """The training programs under mpirun: what several processes train, take and leave behind."""
-import json
 import os
+import random
 import signal
 import subprocess
+import time
 import unittest
 
 from processes import ProcessesCase, runs
@@ -70,15 +71,21 @@ class Processes(ProcessesCase):
         self.assertEqual(states[0], states[1])
 
     def test_a_rank_that_is_killed_ends_all(self):
-        for victim in (0, 1, 2):
-            saved = self.path(f"killed{victim}.safetensors")
-            job, ranks = self.start_and_tell(3, "--steps", 100000, "--save", saved, "--save-every", 20)
-            self.wait_for(saved)
-            os.kill(ranks[victim], signal.SIGKILL)
-            job.communicate(timeout=10)
-            self.assertNotEqual(job.returncode, 0)
-            self.assertFalse([rank for rank in ranks if runs(rank)])
-            self.succeeds("--resume", saved, "--stop-after", 1)
+        seed = int(os.environ.get("HEADROOM_TEST_SEED") or random.randrange(1 << 32))
+        print(f"HEADROOM_TEST_SEED={seed}")
+        draw = random.Random(seed)
+        for moment in range(int(os.environ.get("HEADROOM_KILLS", "2"))):  # .ci/nightly kills 20
+            victim, shard = draw.randrange(4), draw.choice(("none", "state", "gradients"))
+            with self.subTest(victim=victim, shard=shard, moment=moment):
+                saved = self.path(f"killed{moment}.safetensors")
+                job, ranks = self.start_and_tell(4, "--shard", shard, "--steps", 100000, "--save", saved, "--save-every", 1)
+                self.wait_for(saved)
+                time.sleep(draw.random() / 2)  # in a step, or while it is saved
+                os.kill(ranks[victim], signal.SIGKILL)
+                job.communicate(timeout=10)
+                self.assertNotEqual(job.returncode, 0)
+                self.assertFalse([rank for rank in ranks if runs(rank)])
+                self.succeeds("--resume", saved, "--stop-after", 1)
 
     def test_misuse_is_one_line(self):
         for processes, flags, status, part in (
