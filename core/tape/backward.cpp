@@ -112,6 +112,7 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
 
 void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses) {
     attendances_.clear();
+    changes_.clear();
     if (updates.empty()) return;
     exec_.set_path(0);
     const Array sum = exec_.empty({}, Dtype::f64, Category::workspace);
