@@ -42,7 +42,10 @@ class MemorySpeed(ProgramCase):
         self.assertEqual(rows["gradient checkpointing", "layers"]["loss"], kept["loss"])
         parts = rows["gradient accumulation", "4 x 1"]
         self.assertEqual((parts["batch"], parts["accumulate"]), (1, 4))
-        self.assertEqual(rows["mixed precision", "bf16"]["dtype"], "bf16")
+        half = rows["mixed precision", "bf16"]
+        self.assertEqual(half["dtype"], "bf16")
+        self.assertNotEqual(half["loss"], kept["loss"])
+        self.assertAlmostEqual(half["loss"], kept["loss"], delta=2.0 ** -8 * 24 * kept["loss"])  # 24 positions, one after another
         self.assertLess(rows["optimizer", "sgd"]["bytes"]["optimizer state"], kept["bytes"]["optimizer state"])
         plans = [row for row in found["rows"] if row["budget_bytes"]]
         self.assertGreaterEqual(len(plans), 2)
@@ -52,7 +55,10 @@ class MemorySpeed(ProgramCase):
         dry = self.figures("--device", "dry", "--techniques", "baseline,checkpointing")
         for row in dry["rows"]:
             self.assertIsNone(row["peak_bytes_reserved"])
-            self.assertEqual(row["peak_bytes_reserved_predicted"], rows[row["technique"], row["name"]]["peak_bytes_reserved"])
+            measured = rows[row["technique"], row["name"]]
+            self.assertEqual(row["peak_bytes_reserved_predicted"], measured["peak_bytes_reserved"])
+            self.assertEqual(row["replayed_ops"], measured["replayed_ops"])
+        self.assertEqual(rows["gradient checkpointing", "cheap"]["replayed_ops"], 1)
 
     def test_every_round_is_announced_and_kept(self):
         text = self.succeeds("--techniques", "baseline", "--rounds", "3", "--json", self.path("rounds.json"))
@@ -63,10 +69,22 @@ class MemorySpeed(ProgramCase):
         self.assertEqual(len(row["step_seconds_runs"]), 3)
         self.assertEqual(row["step_seconds"], sorted(row["step_seconds_runs"])[1])
 
+    def test_trainings_take_turns(self):
+        text = self.succeeds("--techniques", "baseline,checkpointing", "--rounds", "2")
+        self.assertEqual([line for line in text.split("\n") if line.startswith("round")],
+                         [f"round {i} of 2: {row}" for i in (1, 2)
+                          for row in ("baseline, keep all", "gradient checkpointing, cheap", "gradient checkpointing, layers")])
+
+    def test_whole_logits_take_more_than_chunks(self):
+        chunks, whole = (row["peak_bytes_reserved_predicted"] for row in self.figures(
+            "--device", "dry", "--effective-batch", "64", "--classes", "40000", "--techniques", "baseline,chunked_loss")["rows"])
+        self.assertGreater(whole, chunks)
+
     def test_shares_out_every_sample_and_budgets_from_the_least_to_keeping_all(self):
         found = self.figures("--device", "dry", "--effective-batch", "12")["rows"]
         divided = [(row["accumulate"], row["batch"]) for row in found if row["technique"] == "gradient accumulation"]
         self.assertEqual(divided, [(2, 6), (4, 3)])
+        self.assertEqual([row["name"] for row in found if row["technique"] == "smaller batch"], ["batch 6", "batch 3", "batch 1"])
         kept = found[0]["peak_bytes_reserved_predicted"]
         budgets = [row["budget_bytes"] for row in found if row["budget_bytes"]]
         self.assertEqual((budgets, budgets[-1]), (sorted(budgets), kept))
@@ -107,7 +125,9 @@ class MemorySpeed(ProgramCase):
         self.assertLess(row["peak_bytes_allocated_predicted"], kept)
         self.assertFalse(row["fits"])
         # What fits without micro-batches is not divided.
-        plan = next(row for row in self.figures(*flags, "--within", str(kept))["rows"] if row["budget_bytes"] == kept)
+        rows = self.figures(*flags, "--within", str(kept))["rows"]
+        self.assertTrue(rows[0]["fits"])
+        plan = next(row for row in rows if row["budget_bytes"] == kept)
         self.assertEqual((plan["batch"], plan["accumulate"]), (4, 1))
 
     def test_finds_the_largest_micro_batch(self):

@@ -240,6 +240,41 @@ class SpeedPage(browser.PageCase):
                                                "other bits", "keep all", "eager"])
         self.assertEqual(found["columns"]["Ops run again"]["once"][0], "240")
 
+    def test_a_line_of_the_table_has_the_figures_of_its_row(self):
+        figures = {"batch": 2, "accumulate": 3, "recompute": "layers", "budget_bytes": 1_500_000_000, "fits": True, "largest_batch": 5,
+                   "replayed_ops": 6, "driver_calls": 7, "host_waits": 8, "launches": 9, "peak_bytes_allocated": 2_400_000_000,
+                   "bytes": {"parameters": 10_000_000, "gradients": 20_000_000, "optimizer_state": 30_000_000}, "dtype": "bf16", "optimizer": "sgd"}
+        rows = [row("headroom", "plan", "all different", 2500, 2.0, **figures),
+                row("headroom", "plan", "opposite", 2600, 2.0, fits=False, same_bits=False)]
+        found = self.use(self.written("line.html", {**COMPARISON, "rows": rows}), SEARCH + """
+            result.line = Object.fromEntries(texts("#table th").map(name => [name, column(name)]));""")["line"]
+        expected = {"Framework": "Headroom", "Technique": "plan", "Peak reserved": "2.50 GB", "Peak allocated": "2.40 GB", "sequences/s": "2.00",
+                    "Step": "2.00 s", "Type": "bf16", "Optimizer": "sgd", "Batch": "2", "Micro-batches": "3", "Recompute": "layers",
+                    "Budget": "1.50 GB", "Fits": "yes", "Largest batch": "5", "parameters": "10.00 MB", "gradients": "20.00 MB",
+                    "optimizer state": "30.00 MB", "Loss": "10.500000", "Bits as keeping all": "yes", "Ops run again": "6",
+                    "Driver calls": "7", "Host waits": "8", "Launches": "9"}
+        place = found["Name"].index("all different")
+        self.assertEqual({name: found[name][place] for name in expected}, expected)
+        self.assertEqual([found[name][1 - place] for name in ("Fits", "Bits as keeping all")], ["no", "no"])
+
+    def test_a_front_has_the_speed_of_the_smaller_point_until_the_next(self):
+        rows = [row("headroom", "baseline", "small", 1000, 3.7), row("headroom", "plan", "large", 3000, 1.3)]  # beside the grid
+        found = self.use(self.written("stairs.html", {**COMPARISON, "rows": rows}), SEARCH + """
+            pointer(canvas, "pointerleave", 0, 0);
+            const {data, width} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const lit = (x, y) => {  // in a colour of its own, somewhere near
+                const colours = new Set();
+                for (let i = -3; i <= 3; ++i) for (let j = -3; j <= 3; ++j) {
+                    const at = 4 * ((Math.round(y) + i) * width + Math.round(x) + j);
+                    colours.add(data.slice(at, at + 3).join());
+                }
+                return colours.size > 1;
+            };
+            const [small, large] = [places.small, places.large], between = (small[0] + large[0]) / 2, height = (small[1] + large[1]) / 2;
+            result.along = [lit(between, small[1]), lit(large[0], height)];
+            result.left = lit(small[0], height);""")
+        self.assertEqual((found["along"], found["left"]), ([True, True], False))
+
     def test_a_click_or_enter_marks_the_line_of_a_point(self):
         found = self.use(self.page, SEARCH + """
             const marked = () => all("tr[aria-current=true]").map(line => line.children[2].textContent);

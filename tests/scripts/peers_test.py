@@ -203,6 +203,39 @@ class Trainings(unittest.TestCase):
                 self.assertTrue(math.isfinite(trained.step()))
                 self.assertTrue(all(parameter.grad is None for parameter in trained.model.parameters()))
 
+    def test_the_second_half_of_the_steps_counts(self):
+        training = importlib.import_module("training")
+        flags = train.parse([*GPT, "--steps", "5"])
+        flags.peak = False
+        model = importlib.import_module("torch").nn.Linear(2, 2)
+        made = unittest.mock.Mock(model=model), 1.0, [9.0, 9.0, 1.0, 1.0, 1.0]
+        with unittest.mock.patch.object(training, "trained", lambda *_: made):
+            self.assertEqual(training.measured(None, flags)["step_seconds"], 1.0)
+
+    def test_attention_is_plain_without_sdpa(self):
+        tokens, training = importlib.import_module("tokens"), importlib.import_module("training")
+        for technique, plain in (("baseline", False), ("no SDPA", True)):
+            with unittest.mock.patch.object(tokens, "plain_attention", side_effect=tokens.plain_attention) as attention:
+                training.Training(tokens.MODELS["gpt"], train.parse([*GPT, "--technique", technique])).step()
+            self.assertEqual(attention.called, plain, technique)
+
+    def test_products_have_the_dtype_that_is_asked_for(self):
+        torch, training = importlib.import_module("torch"), importlib.import_module("training")
+        for dtype, autocast in (("f32", False), ("bf16", True)):
+            seen = []
+            made = training.Training(importlib.import_module("tokens").MODELS["gpt"], train.parse([*GPT, "--dtype", dtype]))
+            made.model.register_forward_hook(lambda *_, seen=seen: seen.append(torch.is_autocast_enabled("cpu")))
+            made.step()
+            self.assertEqual(seen, [autocast], dtype)
+
+    def test_a_budget_of_activations_is_handed_over(self):
+        training = importlib.import_module("training")
+        make = importlib.import_module("tokens").MODELS["gpt"]
+        for more, budget in (((), 1.0), (("--technique", "activation memory budget", "--fraction", "0.3"), 0.3)):
+            training.Training(make, train.parse([*GPT, *more]))
+            self.assertEqual(training.functorch.activation_memory_budget, budget)
+        training.Training(make, train.parse(GPT))
+
     def test_matrices_decay_alone(self):
         torch = importlib.import_module("torch")
         linear = torch.nn.Linear(3, 4)

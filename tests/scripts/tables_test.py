@@ -33,7 +33,7 @@ def row(framework="headroom", **figures):
 def compared(*rows):
     """Such rows behind two baselines that are large and slow."""
     large = {"technique": "baseline", "peak_bytes_allocated": 1000, "peak_bytes_reserved": 1000, "samples_per_second": 1.0}
-    file = {"effective_batch": 4, "rows": [row(**large), row("pytorch", **large | {"samples_per_second": 0.5}), *rows]}
+    file = {"effective_batch": 4, "samples": "images", "rows": [row(**large), row("pytorch", **large | {"samples_per_second": 0.5}), *rows]}
     with unittest.mock.patch.object(comparison, "result", lambda _: file):
         return comparison.Comparison("made up")
 
@@ -100,6 +100,43 @@ class Points(unittest.TestCase):
         rows = {"benchmarks": [{"name": "record/all"}, {"name": "all/3"}, {"name": "all/4"}]}
         with unittest.mock.patch.object(tables, "result", lambda _: rows):
             self.assertEqual(tables.benchmark("tape", "all")["name"], "all/3")
+
+    def test_speeds_are_medians_of_the_rounds_pairs(self):
+        ours, theirs = {"step_seconds_runs": [1.0, 1.0, 2.0]}, {"step_seconds_runs": [2.0, 3.0, 8.0]}
+        self.assertEqual(comparison.faster(ours, theirs), 3.0)
+
+        class Twice:
+            """A comparison in which Headroom is twice as fast."""
+            name, kept, eager = "twice", {"step_seconds_runs": [1.0]}, {"step_seconds_runs": [2.0]}
+
+        with unittest.mock.patch.object(tables, "Comparison", lambda _: Twice):
+            self.assertEqual(tables.speed("any"), ("2.00 times as many", "twice"))
+
+    def test_ways_of_checkpointing(self):
+        ways = [row(technique="gradient checkpointing", name=name, peak_bytes_allocated=peak) for name, peak in (("cheap", 80), ("blocks", 60))]
+        self.assertEqual(compared(*ways).cheap(), ways[0])
+        self.assertEqual(compared(*ways).checkpointed("headroom"), ways[1])
+        self.assertIsNone(compared(*ways).checkpointed("pytorch"))
+
+    def test_units_are_powers_of_ten(self):
+        self.assertEqual((tables.gigabytes(2_500_000_000), tables.megabytes(2_500_000_000)), ("2.5 GB", "2,500 MB"))
+
+    def test_rehearsed_streams_are_told_apart(self):
+        rows = [{"dtype": "bf16", "graphs": False, "half_residual": half, "predicted_allocated": (1 + half) * count * 1e9}
+                for half in (False, True) for count in (2, 3, 4)]
+        with unittest.mock.patch.object(tables, "result", lambda _: {"rows": rows}):
+            self.assertEqual((tables.rehearsed(False), tables.rehearsed(True)), ("2.0, 3.0 and 4.0 GB", "4.0, 6.0 and 8.0 GB"))
+
+    def test_the_picture_of_a_front_goes_in_stairs(self):
+        slow, fast = row(name="slow", peak_bytes_reserved=200_000_000, samples_per_second=2.0), \
+            row(name="fast", peak_bytes_reserved=600_000_000, samples_per_second=8.0)
+        svg = speed_picture.draw(compared(slow, fast))
+        lines = [[tuple(map(float, point.split(","))) for point in points.split()] for points in re.findall(r'<polyline points="([^"]*)"', svg)]
+        for line in lines:
+            self.assertEqual(len(line) % 2, 1, "a corner between each two points")
+            for before, corner, after in zip(line[::2], line[1::2], line[2::2]):
+                self.assertEqual(corner, (after[0], before[1]))
+        self.assertIn(5, list(map(len, lines)), "the baseline, which is small here, is on it as well")
 
     def test_a_share_is_of_what_is_not_resident(self):
         kept, again = ({"state_sha256": "x", "peak_bytes_allocated": peak, "resident_bytes": state} for peak, state in ((30, 10), (25, 20)))
