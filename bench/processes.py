@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import tempfile
 
-from runs import ROOT, cpu_name, figures_of, timed_figures_of, write_result
+from runs import ROOT, cpu_name, figures_of, write_result
 
 SHARDS = ("none", "state", "gradients")
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np")
@@ -38,14 +38,14 @@ def memory(flags):
 
 def speed(flags):
     cases = {}
-    for width, steps, pairs in (("128", "60", flags.pairs), ("768", "4", flags.pairs)):
+    for width, steps in (("128", "60"), ("768", "4")):
         training = ("--data", flags.data, "--width", width, "--batch", "4", "--accumulate", "8", "--dropout", "0.1", "--steps", "100",
                     "--stop-after", steps)
         together = [*MPIRUN, "2", flags.train_gpt, *training, "--threads", "1"]
         alone = [flags.train_gpt, *training, "--threads", "2"]
         rows = []
-        for _ in range(pairs):
-            one, two = (timed_figures_of(command)["tokens_per_second"] for command in (alone, together))
+        for _ in range(flags.pairs):
+            one, two = (figures_of(command)["tokens_per_second"] for command in (alone, together))
             row = {"one process of two threads": one, "two processes of one thread": two, "ratio": two / one}
             if flags.peers:
                 row |= beside_torch(flags, width, steps)
