@@ -7,6 +7,7 @@ import time
 import unittest
 
 from processes import ProcessesCase, runs
+from program import HANGS
 
 
 class Processes(ProcessesCase):
@@ -62,7 +63,7 @@ class Processes(ProcessesCase):
         job, ranks = self.start_and_tell(2, *flags, "--save", stopped)
         self.wait_for(stopped)
         os.kill(ranks[1], signal.SIGINT)  # one of the two alone
-        out, errors = job.communicate(timeout=60)
+        out, errors = job.communicate(timeout=HANGS)
         self.assertEqual(job.returncode, 130, out + errors)
         self.assertIn("interrupted after step ", out)
         self.together(2, *flags, "--resume", stopped, "--save", stopped)

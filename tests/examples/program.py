@@ -13,7 +13,9 @@ import unittest
 
 EXAMPLES = os.environ.get("HEADROOM_EXAMPLES_DIR", "build/release/examples")
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the programs, as of other tests' cases
+SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the cases, as of programs of GoogleTest
+SHARD = int(os.environ.get("GTEST_SHARD_INDEX", "0"))
+HANGS = 600  # seconds; programs with sanitizers beside other tests have taken over two minutes
 
 # What a program that is refused memory says to do.
 ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P<plain> and without --graphs)?(?: in place of [a-z -]+)?: "
@@ -23,7 +25,12 @@ ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P
 
 
 def shard(number):
-    return unittest.skipUnless(number % SHARDS == int(os.environ.get("GTEST_SHARD_INDEX", "0")), "another shard has it")
+    """A class whose cases share what they run, and so a shard."""
+    def mark(case):
+        case.shard = number
+        return unittest.skipUnless(number % SHARDS == SHARD, "another shard has it")(case)
+
+    return mark
 
 
 def words(count):
@@ -42,6 +49,12 @@ class ProgramCase(unittest.TestCase):
 
     program = ""
     flags = ()
+    shard = None
+
+    def setUp(self):
+        number = unittest.defaultTestLoader.getTestCaseNames(type(self)).index(self._testMethodName)
+        if self.shard is None and number % SHARDS != SHARD:
+            self.skipTest("another shard has it")
 
     @classmethod
     def setUpClass(cls):
@@ -72,7 +85,7 @@ class ProgramCase(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
-        return subprocess.run(cls.command(*flags), capture_output=True, text=True, errors="surrogateescape", check=False, timeout=120,
+        return subprocess.run(cls.command(*flags), capture_output=True, text=True, errors="surrogateescape", check=False, timeout=HANGS,
                               preexec_fn=limit if largest_file is not None else None)
 
     def succeeds(self, *flags):

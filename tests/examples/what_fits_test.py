@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from program import ProgramCase, shard
+from program import ProgramCase
 
 MODEL_STEP = os.path.join(os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS", ""), "model_step")
 GPUS = [round(1e9 * gigabytes) for gigabytes in (8, 11, 12, 16, 24, 40, 80, 141)]
@@ -17,7 +17,6 @@ WAYS = {"bert": ["none", "cheap", "layers"], "gpt": ["none", "cheap", "mlp", "bl
         **{f"resnet{layers}": ["none", "cheap", "blocks"] for layers in (18, 34, 50, 101, 152)}}
 
 
-@shard(2)
 class WhatFits(ProgramCase):
     program = "what_fits"
 
