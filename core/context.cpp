@@ -60,7 +60,6 @@ Context Context::cpu(ContextOptions options) {
 
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
-    if (options.group) throw Error("context: several processes train on CPUs only; leave `group` out");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
     const memory::MemoryOptions memory_options = training_memory({.limit = options.memory_limit});
     // Whoever keeps the memory keeps the device.

@@ -41,7 +41,7 @@ struct ContextOptions {
     /// New memory holds NaN, and -1 as integers, until something else is written: this shows where an op reads too
     /// early. Slow; `test::check_op` does it.
     bool fill_uninitialized_memory = false;
-    /// The processes that train together, of which this context is one rank; null: it is alone. Not for GPUs so far.
+    /// The processes that train together, of which this context is one rank; null: it is alone.
     std::shared_ptr<Group> group = nullptr;
 };
 
@@ -75,8 +75,7 @@ class Context {
     /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.
     /// After a fault on the GPU the context refuses all further work. Errors: DeviceError if the build has no CUDA, if
     /// the NVIDIA driver is missing or too old, or if the program has no code for the GPU or the GPU does not exist;
-    /// Error for `memory`, which contexts on GPUs can't share, and for a `group`; FileError if the `tuning_file` is
-    /// damaged.
+    /// Error for `memory`, which contexts on GPUs can't share; FileError if the `tuning_file` is damaged.
     static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
     static Context dry(const Profile& profile);

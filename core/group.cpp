@@ -36,8 +36,15 @@ std::byte* bytes_of(const Array& array) { return static_cast<std::byte*>(array.v
 
 void exchange(const Exec& exec, Group& group, std::byte* send, const std::vector<Group::Extent>& sends,
               std::byte* receive, const std::vector<Group::Extent>& receives) {
+    exec.check_not_captured("an exchange between ranks");
     if (exec.dry()) return group.count(sends);
-    exec.launch([&](kernels::CpuStream&) { group.exchange(send, sends, receive, receives); });
+    exec.launch([&](auto& stream) {
+        if constexpr (std::is_same_v<decltype(stream), CudaStream&>) {
+            group.exchange(stream, send, sends, receive, receives);
+        } else {
+            group.exchange(send, sends, receive, receives);
+        }
+    });
 }
 
 }  // namespace
@@ -56,12 +63,27 @@ void Group::count(std::span<const Extent> sends) {
     }
 }
 
-void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) {
+void Group::check(std::span<const Extent> sends, std::span<const Extent> receives) {
     count(sends);
     if (receives.size() != sends.size()) {
         throw Error(fmt::format("group: {} extents were asked of {} ranks", receives.size(), ranks_));
     }
+}
+
+void Group::exchange(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) {
+    check(sends, receives);
+    do_exchange_on(stream, send, sends, receive, receives);
+}
+
+void Group::do_exchange_on(CudaStream&, const std::byte*, std::span<const Extent>, std::byte*,
+                           std::span<const Extent>) {
+    throw Error("group: these ranks reach each other's host memory alone, not that of a GPU (dist::over_nccl does)");
+}
+
+void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) {
+    check(sends, receives);
     const auto begin = std::chrono::steady_clock::now();
     do_exchange(send, sends, receive, receives);
     traffic_.seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -73,13 +95,19 @@ std::int64_t Group::part_begin(std::int64_t count, int part) {
     return element / kPartGrain * kPartGrain;
 }
 
-std::vector<Share> shares_of(std::int64_t count, int ranks) {
+std::vector<Share> shares_of(std::span<const std::int64_t> begins, int ranks) {
+    const auto begin = [&](int rank) {
+        return begins[static_cast<std::size_t>((std::int64_t{rank} * Group::kParts + ranks - 1) / ranks)];
+    };
     std::vector<Share> shares;
-    for (int rank = 0; rank < ranks; ++rank) {
-        const std::int64_t first = Group::part_begin(count, Group::first_part(rank, ranks));
-        shares.push_back({first, Group::part_begin(count, Group::first_part(rank + 1, ranks)) - first});
-    }
+    for (int rank = 0; rank < ranks; ++rank) shares.push_back({begin(rank), begin(rank + 1) - begin(rank)});
     return shares;
+}
+
+std::vector<Share> shares_of(std::int64_t count, int ranks) {
+    std::vector<std::int64_t> begins;
+    for (int part = 0; part <= Group::kParts; ++part) begins.push_back(Group::part_begin(count, part));
+    return shares_of(begins, ranks);
 }
 
 void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,

@@ -7,7 +7,8 @@
 //     if (Group* group = context.group()) sum_over_ranks(context.exec(), *group, gradients);
 //     const std::vector<std::string> hosts = gather(*group, host_name);      // in the order of ranks, on each rank
 //
-// Engines derive from `Group`: MPI (dist/world.hpp), threads (dist/threads.hpp), and the rehearsed one below.
+// Engines derive from `Group`: MPI (dist/world.hpp), NCCL (dist/nccl.hpp), threads (dist/threads.hpp), and the
+// rehearsed one below.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,7 +29,7 @@ class Group {
     struct Traffic {
         std::uint64_t sent_bytes = 0;  ///< to other ranks
         std::uint64_t exchanges = 0;
-        double seconds_waited = 0;  ///< in exchanges
+        double seconds_waited = 0;  ///< in exchanges, by the host
     };
 
     virtual ~Group() = default;
@@ -45,17 +46,18 @@ class Group {
     /// numbers of extents are not that of ranks, or those of the engine.
     void exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                   std::span<const Extent> receives);
+    /// The same in a GPU's memory: queued on its stream, and done before the work behind it. Errors: also DeviceError;
+    /// Error of an engine that reaches the host's memory alone.
+    void exchange(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                  std::span<const Extent> receives);
     /// Counts an exchange that a rehearsal leaves out.
     void count(std::span<const Extent> sends);
 
-    /// What is shared out is cut into so many parts, by its size alone, and ranks take neighbouring parts: rank r those
-    /// from `first_part(r, ranks)` to `first_part(r + 1, ranks)`. With more ranks than parts, some have none.
+    /// What is shared out is cut into so many parts, by its size alone, and ranks take neighbouring parts. With more
+    /// ranks than parts, some have none.
     static constexpr int kParts = 64;
     /// Of `count` elements, the first one of a part; `count` for `kParts`.
     static std::int64_t part_begin(std::int64_t count, int part);
-    static int first_part(int rank, int ranks) {
-        return static_cast<int>((std::int64_t{rank} * kParts + ranks - 1) / ranks);
-    }
 
   protected:
     /// Errors: Error unless 0 <= rank < ranks.
@@ -64,6 +66,9 @@ class Group {
   private:
     virtual void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                              std::span<const Extent> receives) = 0;
+    virtual void do_exchange_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends,
+                                std::byte* receive, std::span<const Extent> receives);
+    void check(std::span<const Extent> sends, std::span<const Extent> receives);
 
     int rank_, ranks_;
     Traffic traffic_;
@@ -83,7 +88,8 @@ class RehearsedGroup final : public Group {
 struct Share {
     std::int64_t first = 0, count = 0;
 };
-/// Of `count` elements, by rank.
+/// By rank: of parts with these beginnings, of which there is one more than parts; and of `count` elements.
+std::vector<Share> shares_of(std::span<const std::int64_t> begins, int ranks);
 std::vector<Share> shares_of(std::int64_t count, int ranks);
 
 /// The arrays of all below lie without gaps. They take scratch of about what they receive. Errors: OutOfMemory; those

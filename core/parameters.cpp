@@ -216,12 +216,7 @@ void Parameters::lay_out() {
 
 int Parameters::shards() const { return shard() != Shard::none && context_.group() ? context_.group()->ranks() : 1; }
 
-std::vector<Share> GradientSegment::shares(int ranks) const {
-    const auto begin = [&](int rank) { return parts[static_cast<std::size_t>(Group::first_part(rank, ranks))]; };
-    std::vector<Share> shares;
-    for (int rank = 0; rank < ranks; ++rank) shares.push_back({begin(rank), begin(rank + 1) - begin(rank)});
-    return shares;
-}
+std::vector<Share> GradientSegment::shares(int ranks) const { return shares_of(parts, ranks); }
 
 /// What is shared out is all that can be trained, so that freezing moves nothing to another rank.
 void Parameters::make_segments() {

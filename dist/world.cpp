@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 
 #include <headroom/dist/internal/mpi_plugin.hpp>
+#include <headroom/dist/nccl.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/shared_library.hpp>
 
@@ -119,10 +121,11 @@ World World::join() {
     }
     const headroom_mpi_table* const mpi = open_mpi(told_by);
     int rank = 0, ranks = 1, local_ranks = 1;
-    if (const char* why = mpi->start(&rank, &ranks, &local_ranks))
+    if (const char* why = mpi->start(&rank, &ranks, &world.local_rank_, &local_ranks))
         throw Error(fmt::format("MPI can't be started: {}", why));
     world.job_ = std::make_shared<const MpiJob>(mpi, std::uncaught_exceptions());
     if (ranks == 1) return world;
+    world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
     const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const int share = std::max(1, processors / local_ranks), allowed = std::max(1, allowed_processors());
@@ -142,6 +145,16 @@ Context World::context(ContextOptions options) const {
     if (options.threads == 0) options.threads = threads_;
     options.group = group_;
     return Context::cpu(std::move(options));
+}
+
+Context World::cuda(ContextOptions options) const {
+    const int gpus = kernels::cuda_device_count();
+    if (gpus > 0 && local_ranks_ > gpus) {
+        throw Error(fmt::format("{} processes of this machine need a GPU each, and it has {}: start with mpirun -np {}",
+                                local_ranks_, gpus, gpus));
+    }
+    if (group_) options.group = over_nccl(group_);
+    return Context::cuda(local_rank_, std::move(options));
 }
 
 void World::abort(int exit_code) const {

@@ -1,6 +1,6 @@
 #pragma once
-// The processes of a job, which train one model together on processors: started by `mpirun` (or `srun`, with an MPI
-// that it knows), one process each. Alone, nothing of MPI is opened, and all is as without a world.
+// The processes of a job, which train one model together, on processors or with a GPU each: started by `mpirun` (or
+// `srun`, with an MPI that it knows). Alone, nothing of MPI or NCCL is opened, and all is as without a world.
 //
 //     dist::World world = dist::World::join();
 //     Context context = world.context({.seed = 1337});      // with its share of the machine's processors
@@ -34,6 +34,9 @@ class World {
     /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its
     /// share among those of this machine. Errors: as `Context::cpu`.
     Context context(ContextOptions options = {}) const;
+    /// On the GPU of this rank: those of a machine have its GPUs in their order, and NCCL between them. Errors: as
+    /// `Context::cuda` and `over_nccl`; Error if this machine has more ranks than GPUs.
+    Context cuda(ContextOptions options = {}) const;
     /// What 0 threads stand for; a remark for people if a mask leaves less than the share, or else empty.
     int threads() const { return threads_; }
     const std::string& remark() const { return remark_; }
@@ -48,6 +51,7 @@ class World {
     std::shared_ptr<Group> group_;
     std::shared_ptr<const struct MpiJob> job_;
     int threads_ = 0;
+    int local_rank_ = 0, local_ranks_ = 1;  ///< among those of this machine
     std::string remark_;
 };
 

@@ -52,7 +52,9 @@ void AttentionGradientPlan::run(CudaStream&, std::byte*) const { absent(); }
 void ChannelMomentsPlan::run(CudaStream&, std::byte*) const { absent(); }
 void channel_norm(CudaStream&, const View&, const ChannelNorm&, const View*, const View&) { absent(); }
 void ChannelNormGradientPlan::run(CudaStream&, std::byte*) const { absent(); }
-void update_running(CudaStream&, const View&, const View&, double, const View*, const RunningStatistics&) { absent(); }
+void update_running(CudaStream&, const View&, const View&, const Correction&, const View*, const RunningStatistics&) {
+    absent();
+}
 void ConvolutionPlan::run(CudaStream&, std::byte*) const { absent(); }
 void copy(CudaStream&, const View&, const View&) { absent(); }
 void accumulate(CudaStream&, const View&, const View&, float, float) { absent(); }

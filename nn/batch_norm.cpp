@@ -79,11 +79,11 @@ void take_in_all(Exec& exec, Context& context, const Moments* own, const Running
     gather_rows(exec, group, numbers);
     context.tape().in_order_of_ranks([=](Exec& on, int rank) {
         running.change([&](const kernels::RunningStatistics& statistics) {
-            on.launch([&](kernels::CpuStream& stream) {
+            on.launch([&](auto& stream) {
                 const View loss = row(numbers, 2 * rank, {});
                 kernels::update_running(stream, row(moments, 2 * rank, {channels}),
-                                        row(moments, 2 * rank + 1, {channels}),
-                                        *row(numbers, 2 * rank + 1, {}).as<double>(), &loss, statistics);
+                                        row(moments, 2 * rank + 1, {channels}), row(numbers, 2 * rank + 1, {}), &loss,
+                                        statistics);
             });
         });
     });

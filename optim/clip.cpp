@@ -24,11 +24,9 @@ void sum_over_parts(Parameters& parameters, const Array& result) {
     const int ranks = parameters.shards(), rank = ranks > 1 ? context.group()->rank() : 0;
     const Array squares = exec.empty({Group::kParts * columns}, Dtype::f64, Category::workspace);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, squares.view()); });
-    std::vector<Share> rows;
-    for (int q = 0; q < ranks; ++q) {
-        const std::int64_t first = Group::first_part(q, ranks);
-        rows.push_back({first * columns, (Group::first_part(q + 1, ranks) - first) * columns});
-    }
+    std::vector<std::int64_t> begins;
+    for (int part = 0; part <= Group::kParts; ++part) begins.push_back(part * columns);
+    const std::vector<Share> rows = shares_of(begins, ranks);
     const Share& own = rows[static_cast<std::size_t>(rank)];
     for (std::int64_t i = own.first; i < own.first + own.count; ++i) {
         const GradientSegment& segment = segments[static_cast<std::size_t>(i % columns)];

@@ -54,6 +54,8 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
       ledger_(parameters.context(), options.scale, options.kept_results) {
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
+    if (graphs && group_)
+        throw Error("accumulator: ranks exchange in a step, which a graph can't hold; leave graphs out");
     if (parameters.shard() == Shard::gradients) {
         if (graphs)
             throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");

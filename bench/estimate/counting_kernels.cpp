@@ -246,7 +246,7 @@ void ChannelNormGradientPlan::run(CudaStream& stream, std::byte*) const {
     count(stream, "channel_norm gradient", {in_.x, &in_.dy, y, to_.x ? to_.residual.view : nullptr, last.view},
           last.beta);
 }
-void update_running(CudaStream& stream, const View& mean, const View& variance, double, const View*,
+void update_running(CudaStream& stream, const View& mean, const View& variance, const Correction&, const View*,
                     const RunningStatistics& running) {
     count(stream, "update_running",
           {&mean, &variance, &running.mean, &running.variance, &running.mean, &running.variance});

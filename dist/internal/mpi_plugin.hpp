@@ -13,8 +13,8 @@ struct headroom_mpi_extent {
 
 struct headroom_mpi_table {
     int version;  ///< kMpiPluginVersion
-    /// Starts MPI. Null, or why not; the text stays.
-    const char* (*start)(int* rank, int* ranks, int* local_ranks);
+    /// Starts MPI; the rank and the number of ranks, of all and of this machine's. Null, or why not; the text stays.
+    const char* (*start)(int* rank, int* ranks, int* local_rank, int* local_ranks);
     /// See headroom::Group::exchange. Null, or why not.
     const char* (*exchange)(const unsigned char* send, const headroom_mpi_extent* sends, unsigned char* receive,
                             const headroom_mpi_extent* receives);
@@ -26,5 +26,5 @@ const headroom_mpi_table* headroom_mpi();
 }
 
 namespace headroom::dist {
-inline constexpr int kMpiPluginVersion = 1;
+inline constexpr int kMpiPluginVersion = 2;
 }

@@ -197,13 +197,11 @@ void add_flags(CLI::App& app, Flags& flags) {
             throw CLI::ValidationError("--calibrate measures, and --device dry computes nothing");
         if (app.count("--ranks") > 0 && flags.device != "dry")
             throw CLI::ValidationError("--ranks is for --device dry; mpirun -np N starts N processes");
-        if (gpu && flags.ranks > 1)
-            throw CLI::ValidationError("--ranks excludes --gpu-memory: several processes train on CPUs only");
-        if (world().ranks() > 1 && flags.device != "cpu")
-            throw CLI::ValidationError(fmt::format(
-                "--device {} is for one process: several train on CPUs, and --device dry predicts --ranks N without "
-                "mpirun",
-                flags.device));
+        if (world().ranks() > 1 && flags.device == "dry")
+            throw CLI::ValidationError("--device dry is for one process, which predicts --ranks N without mpirun");
+        if ((world().ranks() > 1 || flags.ranks > 1) && flags.compute.graphs)
+            throw CLI::ValidationError(
+                "--graphs is for one process: several exchange in a step, which a graph can't hold");
         if (world().ranks() > 1 && !flags.calibrate.empty())
             throw CLI::ValidationError("--calibrate measures in one process; give several the --costs of its file");
         if (gpu && flags.gpu_memory == 0)
@@ -245,7 +243,7 @@ Context make_context(const Flags& flags) {
                                  .seed = flags.seed,
                                  .compute = flags.compute,
                                  .tuning_file = flags.tuning_file};
-    return flags.device == "cuda" ? Context::cuda(0, options) : world().context(options);
+    return flags.device == "cuda" ? world().cuda(options) : world().context(options);
 }
 
 Profile profile_of(const Flags& flags) {
@@ -258,6 +256,7 @@ Profile profile_of(const Flags& flags) {
     profile.memory_limit = flags.memory_limit;
     profile.seed = flags.seed;
     profile.compute = flags.compute;
+    if (flags.ranks > 1) profile.ranks = flags.ranks;
     return profile;
 }
 

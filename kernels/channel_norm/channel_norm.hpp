@@ -96,9 +96,16 @@ struct RunningStatistics {
     View mean, variance, batches;
     double momentum = 0.1;
 };
-void update_running(CpuStream& stream, const View& mean, const View& variance, double correction, const View* loss,
-                    const RunningStatistics& running);
-void update_running(CudaStream& stream, const View& mean, const View& variance, double correction, const View* loss,
-                    const RunningStatistics& running);
+/// A number that the host knows, or one f64 where the stream works.
+struct Correction {
+    Correction(double number) : factor(number) {}
+    Correction(const View& number) : at(number.as<double>()) {}
+    double factor = 1;
+    const double* at = nullptr;
+};
+void update_running(CpuStream& stream, const View& mean, const View& variance, const Correction& correction,
+                    const View* loss, const RunningStatistics& running);
+void update_running(CudaStream& stream, const View& mean, const View& variance, const Correction& correction,
+                    const View* loss, const RunningStatistics& running);
 
 }  // namespace headroom::kernels

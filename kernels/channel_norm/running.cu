@@ -21,9 +21,10 @@ struct Numbers {
 struct UpdateRunning {
     static constexpr unsigned kMaxThreads = 256;
 
-    HEADROOM_DEVICE void operator()(Block& block, const Numbers& mean, const Numbers& variance, double correction,
-                                    const Numbers& loss, const Numbers& running_mean, const Numbers& running_variance,
-                                    std::int64_t* batches, double momentum, std::int64_t channels) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Numbers& mean, const Numbers& variance,
+                                    const Correction& correction, const Numbers& loss, const Numbers& running_mean,
+                                    const Numbers& running_variance, std::int64_t* batches, double momentum,
+                                    std::int64_t channels) const {
         float finite = loss.data == nullptr || is_finite(loss.at(0)) ? 1.0f : 0.0f;
         for (std::int64_t i = block.thread(); i < channels; i += block.threads())
             if (!is_finite(mean.at(i)) || !is_finite(variance.at(i))) finite = 0.0f;
@@ -31,10 +32,11 @@ struct UpdateRunning {
         const std::int64_t count = *batches + 1;
         finite = -block.max(-finite, block.shared<float>(block.warps()));
         if (finite == 0.0f) return;
+        const double factor = correction.at ? *correction.at : correction.factor;
         const double share = share_of_batch(momentum, count);
         for (std::int64_t i = block.thread(); i < channels; i += block.threads()) {
             take_in(running_mean, i, mean.at(i), share);
-            take_in(running_variance, i, correction * variance.at(i), share);
+            take_in(running_variance, i, factor * variance.at(i), share);
         }
         if (block.thread() == 0) *batches = count;
     }
@@ -46,8 +48,8 @@ struct UpdateRunning {
 
 }  // namespace
 
-void update_running(CudaStream& stream, const View& mean, const View& variance, double correction, const View* loss,
-                    const RunningStatistics& running) {
+void update_running(CudaStream& stream, const View& mean, const View& variance, const Correction& correction,
+                    const View* loss, const RunningStatistics& running) {
     const LaunchShape shape{.x = 1,
                             .threads = UpdateRunning::kMaxThreads,
                             .shared_bytes = shared_size<float>(UpdateRunning::kMaxThreads / kWarp)};

@@ -30,6 +30,7 @@ class ProcessesCase(ProgramCase):
     """Programs that one process and several run."""
 
     program = "train_gpt"
+    environment = ENVIRONMENT
 
     @classmethod
     def setUpClass(cls):
@@ -40,8 +41,9 @@ class ProcessesCase(ProgramCase):
 
     @classmethod
     def start(cls, processes, *flags, **more):
+        environment = {**cls.environment, **more.pop("environment", {})}
         return subprocess.Popen([*RUN, "-np", str(processes), *more.pop("wrap", ()), *cls.command(*flags)], text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=ENVIRONMENT, **more)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment, **more)
 
     def together(self, processes, *flags, status=0, **more):
         """What the processes printed, on standard output and on the other one."""

@@ -25,7 +25,7 @@ const char* reason(int error) {
     return failure.c_str();
 }
 
-const char* start(int* rank, int* ranks, int* local_ranks) {
+const char* start(int* rank, int* ranks, int* local_rank, int* local_ranks) {
     int given = 0;
     if (const char* why = reason(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given))) return why;
     if (given < MPI_THREAD_FUNNELED) return "this MPI does not let a program have threads";
@@ -36,6 +36,7 @@ const char* start(int* rank, int* ranks, int* local_ranks) {
     MPI_Comm machine = MPI_COMM_NULL;
     if (const char* why = reason(MPI_Comm_split_type(ranks_of_job, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine)))
         return why;
+    MPI_Comm_rank(machine, local_rank);
     MPI_Comm_size(machine, local_ranks);
     MPI_Comm_free(&machine);
     *rank = own_rank;

@@ -1,0 +1,28 @@
+#pragma once
+// Ranks that reach each other's GPUs: NCCL moves what lies there, in the order of the context's stream, and another
+// group what lies in the host's memory, from NCCL's id on. `World::cuda` makes one where several processes have a GPU
+// each.
+//
+//     std::shared_ptr<Group> group = dist::over_nccl(hosts);
+//     Context context = Context::cuda(0, {.group = group});
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <headroom/core/group.hpp>
+
+namespace headroom::dist {
+
+struct NcclOptions {
+    /// Seconds that all ranks have for their first exchange, before which they join.
+    double patience = 300;
+    /// The first that can be opened; empty: what HEADROOM_NCCL names, or libnccl.so.2.
+    std::vector<std::string> libraries = {};
+};
+
+/// The ranks of `hosts`, each with a GPU of its own (NCCL refuses two on one). Once NCCL has failed, so does every
+/// exchange. Ends in an orderly way when all ranks let go of it, and at once where an error is on its way. Errors:
+/// DeviceError without NCCL, or for one older than 2.14.
+std::shared_ptr<Group> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
+
+}  // namespace headroom::dist
