@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -116,6 +118,17 @@ TEST(Group, CountsWhatIsSentToOthers) {
         EXPECT_EQ(group->traffic().sent_bytes, 3 * sizeof(double));
         EXPECT_EQ(group->traffic().exchanges, 1u);
         EXPECT_GE(group->traffic().seconds_waited, 0);
+    });
+}
+
+TEST(Group, CountsTheTimeOfAllExchanges) {
+    run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+        if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gather(*group, 1.0);
+        const double first = group->traffic().seconds_waited;
+        gather(*group, 1.0);
+        EXPECT_GT(first, 0);
+        EXPECT_GE(group->traffic().seconds_waited, first);
     });
 }
 

@@ -15,7 +15,9 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/dist/threads.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/files/state_hash.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/conv.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
@@ -132,6 +134,23 @@ TEST(ShardedTraining, TakesTheMemoryThatIsRehearsed) {
     }
 }
 
+/// The peak of one of two ranks, and the bytes of its parameters.
+std::pair<std::size_t, std::size_t> rehearsed(Shard shard) {
+    Profile profile = Context::cpu({.threads = 1}).profile();
+    profile.ranks = 2;
+    Context dry = Context::dry(profile);
+    Training training(dry, {.shard = shard, .layers = 8, .width = 64, .dropout = 0});
+    training.steps(2);
+    return {training.outcome().peak,
+            dry.memory().statistics().allocated_by_category[static_cast<std::size_t>(Category::parameters)]};
+}
+
+// All gradients at once, and half of their sums, would be more than what the other arrangement has.
+TEST(ShardedGradients, GiveTheirMemoryBackWhileBackwardGoesOn) {
+    const auto [peak, parameters] = rehearsed(Shard::gradients);
+    EXPECT_LT(peak + parameters / 4, rehearsed(Shard::state).first);
+}
+
 TEST(ShardedTraining, SharesTheOptimizersState) {
     const Case how{.shard = Shard::state, .layers = 3, .width = 128};
     const std::size_t whole = alone(how, 1).optimizer_state;
@@ -167,6 +186,34 @@ TEST(ShardedTraining, FilesAreWholeAndAnyNumberOfRanksGoesOn) {
     Training training(context, unsharded);
     files::load_checkpoint(folder.path() / "c", context, training.parts());
     EXPECT_EQ(training.outcome().state, uninterrupted.state);
+}
+
+// Images are convolved in an order of memory that files do not have.
+TEST(ShardedTraining, FilesHaveNoOrderOfMemory) {
+    const test::ScratchFolder folder;
+    const auto trained = [&](int ranks, bool from, int steps) {
+        return in_ranks(ranks, 3, [&](Context& context) {
+            Parameters parameters(context, {.shard = Shard::gradients});
+            const nn::Conv2d conv(nn::Path(parameters) / "conv", 3, 200, 3);
+            optim::AdamW optimizer(parameters);
+            optim::GradientAccumulator accumulator(parameters, optimizer);
+            if (from) files::load_checkpoint(folder.path() / "a", context, {parameters, optimizer, accumulator});
+            for (int step = 0; step < steps; ++step) {
+                accumulator.begin_step({.micro_batches = 6, .learning_rate = 0.01});
+                while (accumulator.wants_more()) {
+                    std::vector<float> x(3 * 25);
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        x[i] = std::sin(static_cast<float>(i + 31 * context.random_counter()));
+                    accumulator.accumulate([&] { return Loss(sum(conv(context.from_host(x, {1, 3, 5, 5}))), 1); });
+                }
+                accumulator.step();
+            }
+            if (!from) files::save_checkpoint(folder.path() / "a", context, {parameters, optimizer, accumulator});
+            return files::state_sha256(context, {parameters, optimizer});
+        })[0];
+    };
+    const std::string saved = trained(2, false, 2);
+    for (const int ranks : {1, 2, 3}) EXPECT_EQ(trained(ranks, true, 0), saved) << ranks;
 }
 
 // Parameters that are unfrozen later get their state where their share is: vectors, which lie behind a segment's
@@ -209,6 +256,10 @@ class InBlocks : public optim::Optimizer {
 
 TEST(ShardedTraining, RefusesWhatCannotBeShared) {
     Context context = Context::cpu({.threads = 1});
+    Parameters with_shared_state(context, {.name = "other", .shard = Shard::state});
+    with_shared_state.create("w", {2}, nn::init::ones());
+    EXPECT_THAT([&] { InBlocks optimizer(with_shared_state); },
+                ThrowsMessage<Error>("blocks: its state is in blocks of elements, which can't be sharded"));
     Parameters parameters(context, {.shard = Shard::gradients});
     const Tensor w = parameters.create("w", {2}, nn::init::ones());
     EXPECT_THAT([&] { InBlocks optimizer(parameters); },

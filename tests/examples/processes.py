@@ -96,6 +96,8 @@ class ProcessesCase(ProgramCase):
             for name in ("peak_bytes_allocated", "peak_bytes_reserved"):
                 of = name.replace("allocated", "predicted").replace("reserved", "reserved_predicted")
                 self.assertEqual((real[name], real[of]), (dry[of], dry[of]), (name, real["rank"], flags))
+            for name in ("parameter_bytes", "optimizer_state_bytes"):
+                self.assertEqual(real[name], dry[name], (name, real["rank"], flags))
         return summary
 
     def expect_one_training(self, counts, *flags):

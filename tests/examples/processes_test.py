@@ -3,6 +3,7 @@ import os
 import random
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -41,6 +42,18 @@ class Processes(ProcessesCase):
         self.assertEqual(out.count(f"saved to {saved}"), 1)
         with open(log, encoding="utf-8") as stream:
             self.assertEqual(sum("train/loss" in line for line in stream), 12)
+
+    def test_the_others_write_no_file(self):
+        """In a folder of its own each, as on machines of their own."""
+        own = 'mkdir -p "of$OMPI_COMM_WORLD_RANK" && cd "of$OMPI_COMM_WORLD_RANK" && exec "$@"'
+        files = {"--log": "log.jsonl", "--json": "figures.json", "--save": "saved.safetensors", "--best": "best.safetensors",
+                 "--save-plan": "plan.json", "--memory-history": "history.html", "--tensorboard": "events", "--pictures": "pictures"}
+        for shard in ("none", "state", "gradients"):
+            with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                self.together(2, *(word for flag in files.items() for word in flag), "--budget", "1GB", "--shard", shard,
+                              "--validate-every", 6, wrap=("sh", "-c", own, "-"), cwd=folder)
+                self.assertEqual(sorted(os.listdir(os.path.join(folder, "of0"))), sorted(files.values()), shard)
+                self.assertEqual(os.listdir(os.path.join(folder, "of1")), [], shard)
 
     def test_resumes_with_any_number_of_processes(self):
         whole = self.path("whole.safetensors")
@@ -106,11 +119,13 @@ class Processes(ProcessesCase):
         self.fails(2, ["--ranks", 2], "--ranks is for --device dry")
 
     def test_ranks_that_differ_say_in_what(self):
-        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --lr 0.5; else exec "$@"; fi'
-        _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
-        (line,) = self.own_lines(errors)
-        self.assertIn("process 1 has", line)
-        self.assertIn("lr", line)
+        for flags, *parts in (("--lr 0.5", "process 1 has", "lr"),
+                              ("--average 0.9", "process 1 was told more than process 0")):
+            script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" {flags}; else exec "$@"; fi'
+            _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
+            (line,) = self.own_lines(errors)
+            for part in parts:
+                self.assertIn(part, line)
 
     def test_a_launcher_without_mpi_is_refused(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}
@@ -126,6 +141,7 @@ class Processes(ProcessesCase):
         self.assertIn("OMPI_COMM_WORLD_SIZE says that this is one process of several", line)
         self.assertIn("scripts/setup", line)
         self.assertEqual(out, "")
+        self.together(1, "--steps", 1, wrap=("env", "HEADROOM_MPI=/nowhere/plugin.so"))  # one of one needs none
 
 
 if __name__ == "__main__":
