@@ -33,7 +33,7 @@ using dist::run_ranks;
 
 struct Outcome {
     std::vector<double> losses, norms;
-    std::vector<double> values;
+    std::vector<double> values, gradients;
     std::size_t peak = 0, reserved = 0;
     std::uint64_t counter = 0;
 };
@@ -50,7 +50,7 @@ Outcome train(Context& context, std::int64_t micro_batches, std::uint64_t seed) 
     const nn::Gpt model(parameters,
                         {.vocabulary = 11, .block = 8, .layers = 2, .heads = 2, .width = 16, .dropout = 0.2});
     optim::AdamW optimizer(parameters);
-    optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+    optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0, .keep_gradients = true});
     Outcome outcome;
     for (int step = 0; step < 3; ++step) {
         const auto micro_batch = [&] {
@@ -71,6 +71,8 @@ Outcome train(Context& context, std::int64_t micro_batches, std::uint64_t seed) 
     for (const Parameter& parameter : parameters.all()) {
         const std::vector<double> values = parameter.tensor.to_vector<double>();
         outcome.values.insert(outcome.values.end(), values.begin(), values.end());
+        const std::vector<double> gradients = parameter.tensor.grad().to_vector<double>();
+        outcome.gradients.insert(outcome.gradients.end(), gradients.begin(), gradients.end());
     }
     return outcome;
 }
@@ -101,6 +103,10 @@ TEST(SeveralRanks, TrainAsOneDoes) {
             ASSERT_EQ(all[0].values.size(), alone.values.size());
             for (std::size_t i = 0; i < alone.values.size(); ++i)
                 ASSERT_NEAR(all[0].values[i], alone.values[i], 1e-8) << i;
+            // As they are kept: times the seed of the step, which is micro-batch 0's.
+            ASSERT_EQ(all[0].gradients.size(), alone.gradients.size());
+            for (std::size_t i = 0; i < alone.gradients.size(); ++i)
+                ASSERT_NEAR(all[0].gradients[i], alone.gradients[i], 1e-8) << i;
             for (const Outcome& other : all) {
                 EXPECT_EQ(other.values, all[0].values);
                 EXPECT_EQ(other.losses, all[0].losses);
