@@ -28,7 +28,7 @@ class ShardedProcesses(ProcessesCase):
     def test_peaks_are_predicted_and_state_is_shared(self):
         whole = self.expect_predicted_ranks(2, "--shard", "none", "--width", 128)["ranks"][0]["optimizer_state_bytes"]
         for shard in ("state", "gradients"):
-            for processes in (2, 3):
+            for processes in (2, 3, 4):  # of four, two have as many micro-batches, and unequal shares
                 summary = self.expect_predicted_ranks(processes, "--shard", shard, "--width", 128, "--accumulate", 5)
                 for rank in summary["ranks"]:
                     share = -(-64 // processes) / 64
