@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
 #pragma once
 // NCCL's functions, found at run time, and of nccl.h what they need: no build asks for that header, whose declarations
-// tests/dist/nccl_header_test.cpp compares with these.
+// tests/dist/nccl_library_test.cpp compares with these.
 //
 //     const NcclApi api = load_nccl({"libnccl.so.2"});
 //     if (api.group_start() != kNcclSuccess) ...
-#include <climits>
 #include <cstddef>
 #include <string>
 #include <vector>
