@@ -8,11 +8,15 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace {
+
+using kernels::CudaEvent;
+using kernels::CudaQueue;
 
 /// Elements: parts begin where a cache line and a block of quantised state do.
 constexpr std::int64_t kPartGrain = 256;
@@ -34,12 +38,21 @@ std::vector<Group::Extent> to_all(const Group& group, const Group::Extent& exten
 
 std::byte* bytes_of(const Array& array) { return static_cast<std::byte*>(array.view().data); }
 
-void exchange(const Exec& exec, Group& group, std::byte* send, const std::vector<Group::Extent>& sends,
-              std::byte* receive, const std::vector<Group::Extent>& receives) {
+/// The present end of a queue.
+std::unique_ptr<CudaEvent> end_of(CudaDevice& device, CudaQueue queue) {
+    std::unique_ptr<CudaEvent> event = device.make_event();
+    device.record(*event, queue);
+    return event;
+}
+
+/// Behind the work so far. On a GPU it is then on its way.
+void begin_exchange(const Exec& exec, Group& group, std::byte* send, const std::vector<Group::Extent>& sends,
+                    std::byte* receive, const std::vector<Group::Extent>& receives) {
     exec.check_not_captured("an exchange between ranks");
     if (exec.dry()) return group.count(sends);
     exec.launch([&](auto& stream) {
         if constexpr (std::is_same_v<decltype(stream), CudaStream&>) {
+            stream.device->wait(CudaQueue::exchanges, *end_of(*stream.device, CudaQueue::compute));
             group.exchange(stream, send, sends, receive, receives);
         } else {
             group.exchange(send, sends, receive, receives);
@@ -132,35 +145,56 @@ std::vector<Group::Extent> extents_of(std::span<const Share> shares, Dtype dtype
 
 }  // namespace
 
-void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
-                const Array& own, float beta) {
+void await_exchanges(const Exec& exec) {
+    exec.launch([&]([[maybe_unused]] auto& stream) {
+        if constexpr (std::is_same_v<decltype(stream), CudaStream&>)
+            stream.device->wait(CudaQueue::compute, *end_of(*stream.device, CudaQueue::exchanges));
+    });
+}
+
+SumUnderWay begin_sum(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
+                      Dtype dtype) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
-    const std::vector<Group::Extent> extents = extents_of(shares, own.dtype);
+    const std::vector<Group::Extent> extents = extents_of(shares, dtype);
     const std::size_t bytes = extents[static_cast<std::size_t>(group.rank())].bytes;
     std::vector<std::size_t> received(ranks, 0);
     std::fill_n(received.begin(), present, bytes);
-    const Scratch scratch = exec.scratch(static_cast<std::size_t>(present) * bytes);
-    auto* const parts = static_cast<std::byte*>(scratch.data());
-    exchange(exec, group, values.defined() ? bytes_of(values) : nullptr,
-             values.defined() ? extents : std::vector<Group::Extent>(ranks), parts, side_by_side(received));
+    SumUnderWay sum{present, exec.scratch(static_cast<std::size_t>(present) * bytes), nullptr};
+    begin_exchange(exec, group, values.defined() ? bytes_of(values) : nullptr,
+                   values.defined() ? extents : std::vector<Group::Extent>(ranks),
+                   static_cast<std::byte*>(sum.received.data()), side_by_side(received));
+    if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) sum.arrived = end_of(*cuda->device, CudaQueue::exchanges);
+    return sum;
+}
+
+void finish_sum(const Exec& exec, const SumUnderWay& sum, const Array& own, float beta) {
+    if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) cuda->device->wait(CudaQueue::compute, *sum.arrived);
+    const std::size_t bytes = static_cast<std::size_t>(own.numel()) * kernels::size_of(own.dtype);
     if (bytes == 0) return;
-    for (int rank = 0; rank < present; ++rank) {
+    auto* const parts = static_cast<std::byte*>(sum.received.data());
+    for (int rank = 0; rank < sum.present; ++rank) {
         const View one =
             kernels::contiguous_view(parts + static_cast<std::size_t>(rank) * bytes, own.dtype, own.shape());
         exec.launch([&](auto& stream) { kernels::accumulate(stream, one, own.view(), 1.0f, rank == 0 ? beta : 1.0f); });
     }
 }
 
-void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
+void begin_gather(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
     const std::vector<Group::Extent> extents = extents_of(shares, values.dtype);
-    exchange(exec, group, bytes_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
-             bytes_of(values), extents);
+    begin_exchange(exec, group, bytes_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
+                   bytes_of(values), extents);
+}
+
+void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
+    begin_gather(exec, group, values, shares);
+    await_exchanges(exec);
 }
 
 void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
     const std::vector<Share> shares = shares_of(values.numel(), group.ranks());
     const Share& own = shares[static_cast<std::size_t>(group.rank())];
-    sum_shares(exec, group, values, shares, group.ranks(), part(values, own.first, own.count), 0.0f);
+    finish_sum(exec, begin_sum(exec, group, values, shares, group.ranks(), values.dtype),
+               part(values, own.first, own.count), 0.0f);
     gather_shares(exec, group, values, shares);
 }
 
@@ -168,8 +202,9 @@ void gather_rows(const Exec& exec, Group& group, const Array& rows) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
     const std::size_t bytes = static_cast<std::size_t>(rows.numel()) * kernels::size_of(rows.dtype) / ranks;
     const std::vector<Group::Extent> all = side_by_side(std::vector<std::size_t>(ranks, bytes));
-    exchange(exec, group, bytes_of(rows), to_all(group, all[static_cast<std::size_t>(group.rank())]), bytes_of(rows),
-             all);
+    begin_exchange(exec, group, bytes_of(rows), to_all(group, all[static_cast<std::size_t>(group.rank())]),
+                   bytes_of(rows), all);
+    await_exchanges(exec);
 }
 
 namespace {

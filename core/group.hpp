@@ -11,11 +11,16 @@
 // rehearsed one below.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <headroom/core/exec.hpp>
+
+namespace headroom::kernels {
+class CudaEvent;  // kernels/device/cuda_device.hpp
+}
 
 namespace headroom {
 
@@ -46,8 +51,8 @@ class Group {
     /// numbers of extents are not that of ranks, or those of the engine.
     void exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                   std::span<const Extent> receives);
-    /// The same in a GPU's memory: queued on its stream, and done before the work behind it. Errors: also DeviceError;
-    /// Error of an engine that reaches the host's memory alone.
+    /// The same in a GPU's memory, in the order of its queue of exchanges (`kernels::CudaQueue`). Errors: also
+    /// DeviceError; Error of an engine that reaches the host's memory alone.
     void exchange(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                   std::span<const Extent> receives);
     /// Counts an exchange that a rehearsal leaves out.
@@ -92,15 +97,27 @@ struct Share {
 std::vector<Share> shares_of(std::span<const std::int64_t> begins, int ranks);
 std::vector<Share> shares_of(std::int64_t count, int ranks);
 
-/// The arrays of all below lie without gaps. They take scratch of about what they receive. Errors: OutOfMemory; those
-/// of the group.
+/// The arrays of all below lie without gaps. Errors: OutOfMemory; those of the group. What `begin_...` begins goes on,
+/// on a GPU, beside the work that is queued behind it: until that is finished, or exchanges are awaited, what it sends
+/// and receives must stay as it is.
 ///
-/// own = beta * own + the sum, in the order of ranks, of this rank's share of the `values` of the first `present`
-/// ranks. `own` may be that share of `values`. Undefined values: this rank is behind those.
-void sum_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
-                const Array& own, float beta);
+/// A sum on its way.
+struct SumUnderWay {
+    int present = 0;
+    Scratch received;                             ///< from the present ranks, one behind another
+    std::shared_ptr<kernels::CudaEvent> arrived;  ///< null but on a GPU
+};
+/// Receives this rank's share of the `values` of the first `present` ranks. Undefined values: this rank is behind
+/// those.
+SumUnderWay begin_sum(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
+                      Dtype dtype);
+/// own = beta * own + the sum, in the order of ranks. `own` may be this rank's share of `values`.
+void finish_sum(const Exec& exec, const SumUnderWay& sum, const Array& own, float beta);
 /// Each rank's share of `values` is as that rank has it, on all ranks.
+void begin_gather(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares);
 void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares);
+/// Work from now on finds what exchanges have brought so far.
+void await_exchanges(const Exec& exec);
 /// values = the sum of all ranks' values, in the order of ranks, with the same bits on each.
 void sum_over_ranks(const Exec& exec, Group& group, const Array& values);
 /// Row r of `rows`, [ranks, ...], is that of rank r on all ranks.

@@ -62,8 +62,8 @@ class NcclGroup final : public Group {
         if (!comm_) join();
         ask();
         if (given.bytes > 0 && send + given.offset != receive + taken.offset)
-            device.copy(send + given.offset, receive + taken.offset, given.bytes);
-        auto* const queue = static_cast<CUstream_st*>(device.native());
+            device.copy(send + given.offset, receive + taken.offset, given.bytes, kernels::CudaQueue::exchanges);
+        auto* const queue = static_cast<CUstream_st*>(device.native(kernels::CudaQueue::exchanges));
         check("ncclGroupStart", api_.group_start());
         for (int step = 1; step < ranks(); ++step) {
             const int to = (rank() + step) % ranks(), from = (rank() + ranks() - step) % ranks();

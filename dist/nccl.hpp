@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that reach each other's GPUs: NCCL moves what lies there, in the order of the context's stream, and another
-// group what lies in the host's memory, from NCCL's id on. `World::cuda` makes one where several processes have a GPU
+// Ranks that reach each other's GPUs: NCCL moves what lies there, beside what the GPUs compute, and another group
+// what lies in the host's memory, from NCCL's id on. `World::cuda` makes one where several processes have a GPU
 // each.
 //
 //     std::shared_ptr<Group> group = dist::over_nccl(hosts);

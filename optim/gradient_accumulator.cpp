@@ -59,9 +59,9 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     if (parameters.shard() == Shard::gradients) {
         if (graphs)
             throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
-        shards_.emplace(parameters);
-        parameters.on_segment_complete([this](const GradientSegment& segment) { shards_->complete(segment); });
     }
+    if (group_ || parameters.shard() == Shard::gradients) exchange_.emplace(parameters);
+    listen();
     if (graphs) {
         graphs_.emplace(parameters.context());
         parameters.hold_gradients();
@@ -69,16 +69,22 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
 }
 
 GradientAccumulator::~GradientAccumulator() {
-    if (listens_ || shards_) parameters_.on_segment_complete({});
+    if (listener_ || exchange_) parameters_.on_segment_complete({});
+}
+
+void GradientAccumulator::listen() {
+    if (!listener_ && !exchange_) return parameters_.on_segment_complete({});
+    parameters_.on_segment_complete([this](const GradientSegment& segment) {
+        if (listener_ && in_last()) listener_(segment);
+        if (exchange_) exchange_->complete(segment);
+    });
 }
 
 void GradientAccumulator::on_complete(std::function<void(const GradientSegment&)> listener) {
-    if (shards_) throw Error("accumulator: on_complete: sharded gradients are at their owners when a step is complete");
-    listens_ = static_cast<bool>(listener);
-    if (!listens_) return parameters_.on_segment_complete({});
-    parameters_.on_segment_complete([this, listener = std::move(listener)](const GradientSegment& segment) {
-        if (in_last()) listener(segment);
-    });
+    if (parameters_.shard() == Shard::gradients)
+        throw Error("accumulator: on_complete: sharded gradients are at their owners when a step is complete");
+    listener_ = std::move(listener);
+    listen();
 }
 
 Loss GradientAccumulator::forward(const Forward& work) {
@@ -151,11 +157,12 @@ void GradientAccumulator::run(const Forward& work) {
         sum = loss.sum();
     }
     try {
-        if (shards_) shards_->begin_round(micro_batches_ == 0, present(micro_batches_));
+        if (exchanges()) exchange_->begin_round(micro_batches_ == 0, present(micro_batches_));
         context.tape().backward(sum, ledger_.seed(), [this] {
-            if (shards_) shards_->end_round();
+            if (exchange_) exchange_->end_round();
         });
     } catch (...) {
+        if (exchange_) exchange_->abandon();
         parameters_.zero_grad();  // lost anyhow, and who is out of memory wants theirs
         throw;
     }
@@ -168,7 +175,7 @@ StepGraphs::Kind GradientAccumulator::kind(const void* work, std::span<const Ten
     return {.work = work,
             .inputs = StepGraphs::forms(inputs),
             .first = micro_batches_ == 0,
-            .last = listens_ && in_last(),
+            .last = listener_ && in_last(),
             .training = parameters_.training(),
             .autocast = context.autocast(),
             .settings = context.settings_version(),
@@ -302,7 +309,10 @@ void GradientAccumulator::finish_step(double learning_rate) {
     optimizer_.check_step(learning_rate);
     Context& context = parameters_.context();
     context.exec().set_path(0);
-    if (group_ && present(micro_batches_) > 0) attend_last_round();
+    if (group_ && present(micro_batches_) > 0) {
+        phase_ = Phase::broken;  // unless all of this succeeds
+        attend_last_round();
+    }
     optimizer_.begin_step(learning_rate);
     StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
     if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
@@ -323,33 +333,26 @@ void GradientAccumulator::finish_step(double learning_rate) {
     context.memory().begin_step();  // what comes now is of the next one
 }
 
+/// Whether gradients are exchanged in this round: the last one is that of rank 0, who has one in each.
+bool GradientAccumulator::exchanges() const {
+    return exchange_ &&
+           (exchange_->in_each_round() || micro_batches_ + 1 == turns_of(0, ranks(), plan_->micro_batches));
+}
+
 /// In which other ranks have a micro-batch, and this one has none.
 void GradientAccumulator::attend_last_round() {
     const int with = present(micro_batches_);
     ledger_.add_round(*group_, nullptr, false, with);
-    if (shards_) shards_->attend_round(with);
+    exchange_->attend_round(with);
     parameters_.context().tape().attend();
 }
 
 /// The device's share of a step.
 void GradientAccumulator::end_step() {
-    if (!shards_) parameters_.fill_unreached();
-    if (!shards_ && group_) sum_over_ranks();
+    if (!exchange_) parameters_.fill_unreached();
     sum_of_squared_gradients(parameters_, ledger_.squared_gradients());
     ledger_.decide(options_.clip, options_.stop_when_diverged);
     optimizer_.update_all(ledger_.multiplier());
-}
-
-/// The gradients of all micro-batches: each rank's share, or all on each.
-void GradientAccumulator::sum_over_ranks() {
-    const Exec& exec = parameters_.context().exec();
-    for (const GradientSegment& segment : parameters_.segments()) {
-        if (parameters_.shards() > 1) {
-            sum_shares(exec, *group_, segment.gradients, segment.shares(ranks()), ranks(), segment.own_gradients, 0.0f);
-        } else {
-            headroom::sum_over_ranks(exec, *group_, segment.gradients);
-        }
-    }
 }
 
 void GradientAccumulator::close() {
@@ -362,6 +365,7 @@ void GradientAccumulator::close() {
 void GradientAccumulator::reset() {
     if (phase_ == Phase::running) throw Error("accumulator: reset was called by a micro-batch of this accumulator");
     if (group_ && (plan_ || micro_batches_ > 0)) parameters_.context().set_random_counter(first_counter_);
+    if (exchange_) exchange_->abandon();
     parameters_.zero_grad();
     ledger_.forget_step();
     close();

@@ -25,9 +25,9 @@
 // If the context is one of several ranks, a step is all of theirs: announce it with the micro-batches of all of them,
 // of which rank r has those with the numbers r, r + ranks, r + 2 ranks and so on, and accumulate while `wants_more`.
 // Draws, the seed of backward and the sums of losses go by these numbers. Each rank sums the gradients of its own;
-// `step` adds these sums up in the order of ranks, so that all ranks do the same step, bit for bit. With
-// `Shard::gradients` those of each micro-batch go to their owners as backward completes them, which add them up in the
-// order of micro-batches: with any number of ranks the same bits, also with one.
+// in the last round these sums are added up in the order of ranks, so that all ranks do the same step, bit for bit.
+// With `Shard::gradients` those of each micro-batch go to their owners as backward completes them, which add them up in
+// the order of micro-batches: with any number of ranks the same bits, also with one.
 //
 //     accumulator.begin_step({.micro_batches = 8, .learning_rate = 1e-3});  // of all ranks
 //     while (accumulator.wants_more()) accumulator.accumulate([&] { return model.loss(*loader.next()); });
@@ -48,7 +48,7 @@
 #include <vector>
 
 #include <headroom/core/loss.hpp>
-#include <headroom/optim/internal/gradient_shards.hpp>
+#include <headroom/optim/internal/gradient_exchange.hpp>
 #include <headroom/optim/internal/step_graphs.hpp>
 #include <headroom/optim/internal/step_ledger.hpp>
 #include <headroom/optim/loss_scale.hpp>
@@ -206,8 +206,9 @@ class GradientAccumulator {
     int ranks() const { return group_ ? group_->ranks() : 1; }
     std::int64_t own_micro_batches() const;
     int present(std::int64_t round) const;
+    bool exchanges() const;
+    void listen();
     void attend_last_round();
-    void sum_over_ranks();
     void finish_step(double learning_rate);
     void end_step();
     Loss forward(const Forward& work);
@@ -222,9 +223,9 @@ class GradientAccumulator {
     GradientAccumulatorOptions options_;
     StepLedger ledger_;
     std::optional<StepGraphs> graphs_;
-    std::optional<GradientShards> shards_;
+    std::optional<GradientExchange> exchange_;
+    std::function<void(const GradientSegment&)> listener_;
     std::optional<StepPlan> plan_;  ///< of the step that goes on, if it was announced
-    bool listens_ = false;
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;    ///< of this rank
     std::uint64_t first_counter_ = 0;   ///< the random counter of the step's micro-batch 0

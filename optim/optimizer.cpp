@@ -161,6 +161,7 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
 
 void Optimizer::update_all(const Array& multiplier) {
     for (const GradientSegment& segment : parameters_.segments()) update_segment(segment, multiplier);
+    if (parameters_.shards() > 1) await_exchanges(parameters_.context().exec());
     count_step(multiplier);
 }
 
@@ -196,8 +197,8 @@ void Optimizer::update_segment(const GradientSegment& segment, const Array& mult
     }
     if (const int ranks = parameters_.shards(); ranks > 1) {
         Context& context = parameters_.context();
-        gather_shares(context.exec(), *context.group(), part(values, segment.offset, segment.count),
-                      segment.shares(ranks));
+        begin_gather(context.exec(), *context.group(), part(values, segment.offset, segment.count),
+                     segment.shares(ranks));
     }
     parameters_.mark_changed(segment);
 }

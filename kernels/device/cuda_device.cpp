@@ -49,10 +49,10 @@ class RuntimeDevice final : public CudaDevice {
                        .multiprocessors = found.multiProcessorCount,
                        .blocks = found.maxBlocksPerMultiProcessor,
                        .shared_bytes = found.sharedMemPerBlockOptin};
-        for (OwnedStream& stream : streams_) {
-            check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream.get, cudaStreamNonBlocking));
+        for (std::size_t i = 0; i < kCudaQueues; ++i) {
+            check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&streams_[i].get, cudaStreamNonBlocking));
+            native_[i] = streams_[i].get;
         }
-        native_ = queue(CudaQueue::compute);
         reached_ = make_event();
         void* shared = nullptr;
         check("cudaHostAlloc", cudaHostAlloc(&shared, sizeof(IndexError), cudaHostAllocMapped));
@@ -98,9 +98,9 @@ class RuntimeDevice final : public CudaDevice {
     }
     void open_range(const char* text) override { nvtxRangePushA(text); }
     void close_range() override { nvtxRangePop(); }
-    void copy(const void* from, void* to, std::size_t bytes) override {
+    void copy(const void* from, void* to, std::size_t bytes, CudaQueue on) override {
         make_current();
-        transfer(from, to, bytes, cudaMemcpyDeviceToDevice, CudaQueue::compute);
+        transfer(from, to, bytes, cudaMemcpyDeviceToDevice, on);
     }
 
   protected:
@@ -139,6 +139,7 @@ class RuntimeDevice final : public CudaDevice {
     }
     void finish() override {
         synchronize_with(CudaQueue::uploads);
+        synchronize_with(CudaQueue::exchanges);
         synchronize_with(CudaQueue::compute);
     }
 

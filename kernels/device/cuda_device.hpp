@@ -1,14 +1,15 @@
 #pragma once
 // A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
-// stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a third.
-// Each queue works in order; events order the queues among each other. The host waits in `copy_to_host` and
-// `synchronize`, and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. For tests in builds
-// without CUDA the "GPU" is the emulator of tests/simt, and device memory is the host's.
+// stream: kernels go to one, copies to the host to another, copies to the device to the kernels' or to a third, and
+// what GPUs send each other to a fourth. Each queue works in order; events order the queues among each other. The host
+// waits in `copy_to_host` and `synchronize`, and in `copy_to_device` if it is far ahead of the GPU; each wait is
+// counted. For tests in builds without CUDA the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
 //     kernels::softmax(stream, x, y);                      // returns at once
 //     device->copy_to_host(y.data, result.data(), bytes);  // waits
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,8 +40,8 @@ struct IndexError {
     std::int64_t value = 0, position = 0, first = 0, bound = 0;
 };
 
-enum class CudaQueue : std::uint8_t { compute, uploads, downloads };
-inline constexpr std::size_t kCudaQueues = 3;
+enum class CudaQueue : std::uint8_t { compute, uploads, downloads, exchanges };
+inline constexpr std::size_t kCudaQueues = 4;
 
 /// A point in the work of a queue: the work that was queued before the event was last recorded. Made by a device; may
 /// be destroyed before that point is reached.
@@ -62,8 +63,8 @@ class CudaDevice {
     CudaDevice& operator=(const CudaDevice&) = delete;
 
     const CudaProperties& properties() const { return properties_; }
-    /// The compute queue: a cudaStream_t, or the emulator.
-    void* native() const { return native_; }
+    /// A queue: a cudaStream_t, or the emulator; null for a queue of copies in the emulator.
+    void* native(CudaQueue queue = CudaQueue::compute) const { return native_[static_cast<std::size_t>(queue)]; }
     IndexError* index_error() const { return index_error_; }
 
     /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. Must not outlive this device.
@@ -81,8 +82,8 @@ class CudaDevice {
     /// In the order of the queue, which is not `downloads`. `host` may be overwritten after the call. A queue's first
     /// copy takes 8 MiB of page-locked memory, through which all go.
     void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue = CudaQueue::compute);
-    /// Device to device, on the compute queue.
-    virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+    /// Device to device, in the order of the queue: `compute` or `exchanges`.
+    virtual void copy(const void* from, void* to, std::size_t bytes, CudaQueue queue = CudaQueue::compute) = 0;
     /// Waits until the copy is done. It begins when the work that `after` marks is done; without `after`, all work of
     /// the compute queue so far.
     void copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after = nullptr);
@@ -139,7 +140,7 @@ class CudaDevice {
     void check_not_captured(const char* what) const;
 
     CudaProperties properties_;
-    void* native_ = nullptr;
+    std::array<void*, kCudaQueues> native_{};
     IndexError* index_error_ = nullptr;
     bool profiled_ = false;
 

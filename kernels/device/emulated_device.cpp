@@ -42,7 +42,8 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         properties_ = kDevices[index];
         properties_.index = index;
         properties_.name = "emulated GPU";
-        native_ = static_cast<device::EmulatedDevice*>(this);
+        native_[static_cast<std::size_t>(CudaQueue::compute)] = static_cast<device::EmulatedDevice*>(this);
+        native_[static_cast<std::size_t>(CudaQueue::exchanges)] = static_cast<device::EmulatedDevice*>(&exchanges_);
         index_error_ = &error_;
         memory_ = emulated_memory(index);
     }
@@ -64,9 +65,9 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         queues_->wait(queue, static_cast<const EmulatedEvent&>(event).point);
     }
 
-    void copy(const void* from, void* to, std::size_t bytes) override {
+    void copy(const void* from, void* to, std::size_t bytes, CudaQueue queue) override {
         check_usable();
-        give(CudaQueue::compute, [=] {
+        give(queue, [=] {
             if (bytes > 0) std::memcpy(to, from, bytes);
         });
     }
@@ -116,10 +117,24 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     std::unique_ptr<CudaGraph> finish_capture() override { return std::move(captured_); }
     void finish() override {
         queues_->reach(queues_->end(CudaQueue::uploads));
+        queues_->reach(queues_->end(CudaQueue::exchanges));
         queues_->reach(queues_->end(CudaQueue::compute));
     }
 
   private:
+    /// The queue of exchanges, to which libraries give calls.
+    class Exchanges final : public device::EmulatedDevice {
+      public:
+        explicit Exchanges(EmulatedCudaDevice& device) : device_(device) {}
+        void run(const device::LaunchShape& shape, const char* kernel,
+                 const std::function<void(device::EmulatedThread&)>& body) override {
+            call([=, this] { device_.emulator_.run(shape, kernel, body); });
+        }
+        void call(const std::function<void()>& work) override { device_.give(CudaQueue::exchanges, work); }
+
+      private:
+        EmulatedCudaDevice& device_;
+    };
     class Access {
       public:
         explicit Access(EmulatedMemory& memory) : memory_(memory) { memory_.open(); }
@@ -148,6 +163,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     }
 
     simt::Emulator emulator_;
+    Exchanges exchanges_{*this};
     std::shared_ptr<EmulatedMemory> memory_;
     std::shared_ptr<EmulatedQueues> queues_ = std::make_shared<EmulatedQueues>();
     IndexError error_;

@@ -51,7 +51,7 @@ bool EmulatedQueues::advance(CudaQueue name) {
 }
 
 void EmulatedQueues::advance_copies() {
-    while (advance(CudaQueue::uploads) || advance(CudaQueue::downloads)) {
+    while (advance(CudaQueue::uploads) || advance(CudaQueue::downloads) || advance(CudaQueue::exchanges)) {
     }
 }
 
@@ -61,10 +61,12 @@ void EmulatedQueues::settle() {
     if (order_ == EmulatedOrder::kernels_first) return;
     do_until(end(CudaQueue::uploads));
     do_until(end(CudaQueue::downloads));
+    do_until(end(CudaQueue::exchanges));
 }
 
 void EmulatedQueues::set_order(EmulatedOrder order) {
-    for (const CudaQueue queue : {CudaQueue::compute, CudaQueue::uploads, CudaQueue::downloads}) reach(end(queue));
+    for (const CudaQueue queue : {CudaQueue::compute, CudaQueue::uploads, CudaQueue::downloads, CudaQueue::exchanges})
+        reach(end(queue));
     order_ = order;
 }
 

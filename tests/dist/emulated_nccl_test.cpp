@@ -7,17 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/apply.hpp>
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/dist/threads.hpp>
+#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/error.hpp>
@@ -87,8 +93,9 @@ class WorkingMeanwhile final : public Group {
 
 enum class Engine { nccl, host };
 
-/// When they are waited for, but where a sanitizer takes what the host has freed meanwhile for an error.
+/// Kernels when they are waited for, but where a sanitizer takes what the host has freed meanwhile for an error.
 constexpr EmulatedOrder kLate = test::kFreedWhileQueued ? EmulatedOrder::copies_first : EmulatedOrder::at_once;
+constexpr EmulatedOrder kOrders[] = {EmulatedOrder::at_once, kLate, EmulatedOrder::kernels_first};
 
 /// `work` in each of several ranks, by rank; they have GPUs of two kinds.
 template <class Work>
@@ -117,7 +124,7 @@ Outcome train(Context& context, Shard shard) {
 }
 
 TEST(Nccl, SumsAndGathersInTheOrderOfRanks) {
-    for (const EmulatedOrder order : {EmulatedOrder::at_once, kLate}) {
+    for (const EmulatedOrder order : kOrders) {
         const std::vector<std::vector<float>> all = on_gpus(
             3,
             [](Context& context) {
@@ -151,7 +158,7 @@ TEST(Nccl, ShardedGradientsGiveTheBitsOfOneGpu) {
     Context context = Context::cuda(0, {.seed = 7});
     const Outcome one = train(context, Shard::gradients);
     for (const int ranks : {2, 3, 4}) {
-        const EmulatedOrder order = ranks == 3 ? kLate : EmulatedOrder::at_once;
+        const EmulatedOrder order = kOrders[ranks - 2];
         const auto sharded = [](Context& rank) { return train(rank, Shard::gradients); };
         for (const Outcome& rank : on_gpus(ranks, sharded, Engine::nccl, order)) {
             EXPECT_EQ(rank.state, one.state) << ranks;
@@ -165,9 +172,116 @@ TEST(Nccl, GivesTheBitsOfTheHostsEngine) {
     for (const Shard shard : {Shard::none, Shard::state}) {
         const auto work = [&](Context& rank) { return train(rank, shard); };
         const std::vector<Outcome> host = on_gpus(3, work, Engine::host);
-        for (const Outcome& rank : on_gpus(3, work)) {
-            EXPECT_EQ(rank.state, host[0].state);
-            EXPECT_EQ(rank.norms, host[0].norms);
+        for (const EmulatedOrder order : kOrders) {
+            for (const Outcome& rank : on_gpus(3, work, Engine::nccl, order)) {
+                EXPECT_EQ(rank.state, host[0].state);
+                EXPECT_EQ(rank.norms, host[0].norms);
+            }
+        }
+    }
+}
+
+/// y = x; its gradient fails when it is told to.
+struct Failing {
+    static constexpr OpInfo info{.name = "failing"};
+    struct Attrs {
+        const bool* fails = nullptr;
+    };
+    struct Saved {};
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+        Array y = exec.empty_like(x, x.dtype);
+        exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
+        return {{}, y};
+    }
+    static void backward(Exec&, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
+        if (*attrs.fails) throw Error("it was to fail");
+        sink.give(0, std::move(dy));
+    }
+    static std::vector<Sample<Attrs>> samples() { return {}; }
+};
+
+/// Five weights in a row, each a segment.
+class FiveWeights {
+  public:
+    FiveWeights(Context& context, Shard shard) : context_(context), parameters_(context, {.shard = shard}) {
+        for (int i = 0; i < 5; ++i)
+            weights_.push_back(parameters_.create(fmt::format("w{}", i), {40, 40}, nn::init::ones()));
+        optimizer_.emplace(parameters_);
+        accumulator_.emplace(parameters_, *optimizer_);
+    }
+    optim::GradientAccumulator& accumulator() { return *accumulator_; }
+    void step() {
+        accumulator_->begin_step({.micro_batches = 2, .learning_rate = 0.01});
+        accumulator_->accumulate([&] { return loss(); });
+        accumulator_->step();
+    }
+    /// A backward that is lost behind two of the weights.
+    void fail() {
+        accumulator_->begin_step({.micro_batches = 2, .learning_rate = 0.01});
+        fails_ = true;
+        EXPECT_THAT([&] { accumulator_->accumulate([&] { return loss(); }); },
+                    ThrowsMessage<Error>(HasSubstr("it was to fail")));
+        fails_ = false;
+        accumulator_->reset();
+    }
+    std::string state() { return files::state_sha256(context_, {parameters_, *optimizer_}); }
+
+  private:
+    Loss loss() {
+        const std::vector<float> x(80, 0x1p-8f * static_cast<float>(1 + context_.random_counter()));
+        Tensor y = context_.from_host(x, {2, 40});
+        for (std::size_t i = 0; i < weights_.size(); ++i) {
+            y = matmul(y, weights_[i]) * 0x1p-5;
+            if (i == 2) y = apply<Failing>({&fails_}, y);
+        }
+        return {sum(y * y), 2};
+    }
+
+    Context& context_;
+    Parameters parameters_;
+    std::vector<Tensor> weights_;
+    std::optional<optim::AdamW> optimizer_;
+    std::optional<optim::GradientAccumulator> accumulator_;
+    bool fails_ = false;
+};
+
+/// Two segments are on their way while the next one is made; the first of them is added up before that one goes. Sums
+/// that all ranks need go then.
+TEST(Nccl, ExchangesTwoSegmentsBesideTheBackwardOfTheNext) {
+    for (const auto& [shard, each] : {std::pair{Shard::none, 2u}, {Shard::state, 1u}}) {
+        const auto all = on_gpus(2, [shard = shard](Context& context) {
+            FiveWeights training(context, shard);
+            std::vector<std::uint64_t> exchanges;
+            training.accumulator().on_complete(
+                [&](const GradientSegment&) { exchanges.push_back(context.group()->traffic().exchanges); });
+            training.step();
+            return exchanges;
+        });
+        for (const std::vector<std::uint64_t>& exchanges : all) {
+            ASSERT_EQ(exchanges.size(), 5u);
+            for (std::size_t k = 1; k < 5; ++k) EXPECT_EQ(exchanges[k], exchanges[k - 1] + (k < 3 ? 1 : each));
+        }
+    }
+}
+
+TEST(Nccl, ABackwardThatFailsLeavesNothingOnItsWay) {
+    for (const Shard shard : {Shard::none, Shard::state, Shard::gradients}) {
+        for (const EmulatedOrder order : kOrders) {
+            const auto train_on = [&](bool fails) {
+                return on_gpus(
+                    2,
+                    [&](Context& context) {
+                        FiveWeights training(context, shard);
+                        if (fails) training.fail();
+                        training.step();
+                        training.step();
+                        return training.state();
+                    },
+                    Engine::nccl, order);
+            };
+            const std::vector<std::string> as_usual = train_on(false), after_failure = train_on(true);
+            EXPECT_EQ(after_failure, as_usual) << name(shard);
+            EXPECT_EQ(as_usual[0], as_usual[1]);
         }
     }
 }

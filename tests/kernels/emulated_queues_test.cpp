@@ -9,7 +9,8 @@
 namespace headroom::kernels {
 namespace {
 
-constexpr CudaQueue kernels = CudaQueue::compute, uploads = CudaQueue::uploads, downloads = CudaQueue::downloads;
+constexpr CudaQueue kernels = CudaQueue::compute, uploads = CudaQueue::uploads, downloads = CudaQueue::downloads,
+                    exchanges = CudaQueue::exchanges;
 
 struct Queues : EmulatedQueues {
     explicit Queues(EmulatedOrder order) { set_order(order); }
@@ -26,7 +27,8 @@ TEST(EmulatedQueues, DoEverythingWhenItIsGiven) {
     queues.note(uploads, 'u');
     queues.wait(kernels, queues.end(uploads));
     queues.note(kernels, 'l');
-    EXPECT_EQ(queues.done, "kul");
+    queues.note(exchanges, 'e');
+    EXPECT_EQ(queues.done, "kule");
     EXPECT_TRUE(queues.idle());
 }
 
@@ -79,6 +81,25 @@ TEST(EmulatedQueues, KernelsFirstLeaveCopiesUntilSomebodyWaits) {
     EXPECT_EQ(queues.done, "auv");
     queues.reach(queues.end(downloads));
     EXPECT_EQ(queues.done, "auvwd");
+}
+
+TEST(EmulatedQueues, ExchangesAreAsEarlyOrAsLateAsCopies) {
+    for (const EmulatedOrder order : {EmulatedOrder::copies_first, EmulatedOrder::kernels_first}) {
+        Queues queues(order);
+        queues.note(kernels, 'a');
+        queues.wait(exchanges, queues.end(kernels));
+        queues.note(exchanges, 'e');
+        queues.note(kernels, 'b');
+        const auto exchanged = queues.end(exchanges);
+        queues.note(exchanges, 'f');
+        queues.wait(kernels, exchanged);
+        queues.note(kernels, 'c');
+        queues.reach(queues.end(kernels));
+        EXPECT_EQ(queues.done, order == EmulatedOrder::copies_first ? "aefbc" : "abec");
+        queues.set_order(EmulatedOrder::at_once);
+        EXPECT_EQ(queues.done.size(), 5u);
+        EXPECT_TRUE(queues.idle());
+    }
 }
 
 TEST(EmulatedQueues, ForgetTheRestWhenWorkFails) {

@@ -107,14 +107,32 @@ TEST_P(RuntimeDevice, QueuesWaitForEachOthersEvents) {
     EXPECT_EQ(result, expected);
 }
 
-TEST_P(RuntimeDevice, SynchronizeWaitsForUploadsAndKernels) {
+TEST_P(RuntimeDevice, ExchangesHaveAQueueOfTheirOwn) {
+    const auto made = device->make_event(), exchanged = device->make_event();
+    int number = 0, copied = 0, sum = 0;
+    for (int i = 1; i <= 50; ++i) {
+        launch([&, i] { number = i; });
+        device->record(*made, CudaQueue::compute);
+        device->wait(CudaQueue::exchanges, *made);
+        device->copy(&number, &copied, sizeof number, CudaQueue::exchanges);
+        fake_runtime::enqueue(device->native(CudaQueue::exchanges), [&] { copied *= 2; });
+        device->record(*exchanged, CudaQueue::exchanges);
+        device->wait(CudaQueue::compute, *exchanged);
+        launch([&] { sum += copied; });
+    }
+    device->synchronize();
+    EXPECT_EQ(sum, 50 * 51);
+}
+
+TEST_P(RuntimeDevice, SynchronizeWaitsForUploadsExchangesAndKernels) {
     for (int round = 0; round < 20; ++round) {
-        int uploaded = 0, computed = 0;
+        int uploaded = 0, computed = 0, exchanged = 0;
         const int one = 1;
         device->copy_to_device(&one, &uploaded, sizeof one, CudaQueue::uploads);
         launch([&] { computed = 1; });
+        device->copy(&one, &exchanged, sizeof one, CudaQueue::exchanges);
         device->synchronize();
-        EXPECT_EQ(uploaded + computed, 2);
+        EXPECT_EQ(uploaded + computed + exchanged, 3);
     }
 }
 
@@ -251,7 +269,7 @@ TEST_P(RuntimeDevice, ACaptureTakesNoEvents) {
     device->record(*event, CudaQueue::compute);
     device->begin_capture();
     launch([&] { twice = 2 * to; });
-    for (const CudaQueue queue : {CudaQueue::compute, CudaQueue::uploads, CudaQueue::downloads}) {
+    for (const CudaQueue queue : {CudaQueue::compute, CudaQueue::uploads, CudaQueue::downloads, CudaQueue::exchanges}) {
         EXPECT_THROW(device->record(*event, queue), CaptureError);
         EXPECT_THROW(device->wait(queue, *event), CaptureError);
     }

@@ -19,8 +19,8 @@ namespace headroom::kernels {
 
 enum class EmulatedOrder {
     at_once,       ///< all work when it is queued
-    copies_first,  ///< copies as soon as events allow, kernels when they are waited for
-    kernels_first  ///< kernels when they are queued, copies when they are waited for
+    copies_first,  ///< copies and exchanges as soon as events allow, kernels when they are waited for
+    kernels_first  ///< kernels when they are queued, copies and exchanges when they are waited for
 };
 
 /// Controls of the device for tests in such a build.

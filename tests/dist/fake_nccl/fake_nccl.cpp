@@ -1,8 +1,8 @@
 // An NCCL for the emulated GPU, whose streams are `device::EmulatedDevice`s: it moves bytes when the stream gets there,
 // through files in memory, so that ranks may be threads or processes. Stricter than the real one: nothing may be called
 // of a communicator before its last call has ended, which takes several questions; what is sent and received goes in
-// groups, of one stream each, with one message to and from a peer; a peer's messages come in their order, and each must
-// have the size that is expected.
+// groups, of one stream for ever, with one message to and from a peer; a peer's messages come in their order, and each
+// must have the size that is expected.
 #include <headroom/tests/dist/fake_nccl/fake_nccl.hpp>
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ struct NcclCommunicator {
     int questions = 0;  ///< that are answered by ncclInProgress
     bool joined = false, finalized = false;
     std::map<int, std::uint64_t> sent = {}, received = {};  ///< messages, by peer
-    std::string error;
+    CUstream_st* stream = nullptr;                          ///< of its first message
 
     std::filesystem::path file(const std::string& name) const { return folder / name; }
     bool somebody_failed() const { return exists(file("failed")); }
@@ -77,7 +77,6 @@ struct Message {
 struct Group {
     bool open = false;
     std::shared_ptr<NcclCommunicator> comm;
-    CUstream_st* stream = nullptr;
     std::vector<Message> messages;
 };
 thread_local Group group;
@@ -154,14 +153,14 @@ NcclResult add(const char* name, Message message, std::size_t count, int type, N
     if (count == 0 || !message.data || !stream) return refuse(kInvalidArgument, std::string(name) + ": a null");
     if (message.peer < 0 || message.peer >= of->ranks || message.peer == of->rank)
         return refuse(kInvalidArgument, std::string(name) + ": there is no such peer");
-    if (group.comm && (group.comm != of || group.stream != stream))
-        return refuse(kInvalidUsage, std::string(name) + ": another stream than the group's");
+    if (!of->stream) of->stream = stream;
+    if (of->stream != stream || (group.comm && group.comm != of))
+        return refuse(kInvalidUsage, std::string(name) + ": another stream, or communicator, than before");
     for (const Message& other : group.messages) {
         if (other.send == message.send && other.peer == message.peer)
             return refuse(kInvalidUsage, std::string(name) + ": a second message in a group");
     }
     group.comm = of;
-    group.stream = stream;
     message.bytes = count;
     group.messages.push_back(message);
     return kNcclSuccess;
@@ -262,7 +261,7 @@ NcclResult ncclGroupEnd() {
     ended.comm->questions = kQuestions;
     for (Message& message : ended.messages)
         message.number = (message.send ? ended.comm->sent : ended.comm->received)[message.peer]++;
-    auto* const stream = reinterpret_cast<headroom::kernels::device::EmulatedDevice*>(ended.stream);
+    auto* const stream = reinterpret_cast<headroom::kernels::device::EmulatedDevice*>(ended.comm->stream);
     stream->call([comm = ended.comm, messages = ended.messages] {
         for (const Message& message : messages) {
             if (message.send) write_message(*comm, message);
