@@ -1,5 +1,6 @@
 #include <headroom/dist/nccl.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,8 @@
 
 #include <headroom/dist/internal/nccl_api.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/buffer.hpp>
+#include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
@@ -20,16 +23,16 @@ namespace headroom::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using kernels::CudaQueue;
 
-class NcclGroup final : public Group {
+constexpr const char* kNcclAddress = "NCCL_COMM_ID";
+
+/// A communicator of NCCL, from its first exchange on. Once it has failed, so does everything.
+class NcclLink {
   public:
-    NcclGroup(std::shared_ptr<Group> hosts, const NcclApi& api, double patience)
-        : Group(hosts->rank(), hosts->ranks()),
-          hosts_(std::move(hosts)),
-          api_(api),
-          patience_(patience),
-          exceptions_(std::uncaught_exceptions()) {}
-    ~NcclGroup() override {
+    NcclLink(int rank, int ranks, const NcclApi& api, double patience)
+        : rank_(rank), ranks_(ranks), api_(api), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
+    ~NcclLink() {
         if (!comm_) return;
         if (failed_ || std::uncaught_exceptions() != exceptions_) {  // the others may never come
             api_.comm_abort(comm_);
@@ -42,50 +45,57 @@ class NcclGroup final : public Group {
             api_.comm_abort(comm_);
         }
     }
+    NcclLink(const NcclLink&) = delete;
+    NcclLink& operator=(const NcclLink&) = delete;
 
-  private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
-        hosts_->exchange(send, sends, receive, receives);
+    /// An id that all ranks must have.
+    NcclId make_id() const {
+        NcclId id;
+        check("ncclGetUniqueId", api_.get_unique_id(&id));
+        return id;
     }
-
-    void do_exchange_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                        std::span<const Extent> receives) override {
-        CudaDevice& device = *stream.device;
-        device.make_current();
-        if (failed_) throw DeviceError(fmt::format("rank {}: NCCL has failed before", rank()));
-        const auto extent = [](std::span<const Extent> of, int q) { return of[static_cast<std::size_t>(q)]; };
-        const Extent given = extent(sends, rank()), taken = extent(receives, rank());
+    bool joined() const { return comm_ != nullptr; }
+    /// All ranks, which wait for each other.
+    template <class MakeId>
+    void join(CudaDevice& device, const MakeId& id) {
+        attempt(device, [&] {
+            NcclConfig config;
+            const NcclResult begun = api_.comm_init_rank_config(&comm_, ranks_, id(), rank_, &config);
+            settle("ncclCommInitRankConfig", begun, deadline());
+        });
+    }
+    /// See Group::exchange.
+    void exchange(CudaDevice& device, const std::byte* send, std::span<const Group::Extent> sends, std::byte* receive,
+                  std::span<const Group::Extent> receives) {
+        const auto extent = [](std::span<const Group::Extent> of, int q) { return of[static_cast<std::size_t>(q)]; };
+        const Group::Extent given = extent(sends, rank_), taken = extent(receives, rank_);
         if (given.bytes != taken.bytes)
             throw Error("group: a rank sends itself another number of bytes than it receives");
-        failed_ = true;  // unless all of this succeeds
-        if (!comm_) join();
-        ask();
-        if (given.bytes > 0 && send + given.offset != receive + taken.offset)
-            device.copy(send + given.offset, receive + taken.offset, given.bytes, kernels::CudaQueue::exchanges);
-        auto* const queue = static_cast<CUstream_st*>(device.native(kernels::CudaQueue::exchanges));
-        check("ncclGroupStart", api_.group_start());
-        for (int step = 1; step < ranks(); ++step) {
-            const int to = (rank() + step) % ranks(), from = (rank() + ranks() - step) % ranks();
-            if (const Extent& part = extent(receives, from); part.bytes > 0)
-                check("ncclRecv", api_.recv(receive + part.offset, part.bytes, kNcclUint8, from, comm_, queue));
-            if (const Extent& part = extent(sends, to); part.bytes > 0)
-                check("ncclSend", api_.send(send + part.offset, part.bytes, kNcclUint8, to, comm_, queue));
-        }
-        settle("ncclGroupEnd", api_.group_end());
-        failed_ = false;
+        attempt(device, [&] {
+            ask();
+            if (given.bytes > 0 && send + given.offset != receive + taken.offset)
+                device.copy(send + given.offset, receive + taken.offset, given.bytes, CudaQueue::exchanges);
+            auto* const queue = static_cast<CUstream_st*>(device.native(CudaQueue::exchanges));
+            check("ncclGroupStart", api_.group_start());
+            for (int step = 1; step < ranks_; ++step) {
+                const int to = (rank_ + step) % ranks_, from = (rank_ + ranks_ - step) % ranks_;
+                if (const Group::Extent& part = extent(receives, from); part.bytes > 0)
+                    check("ncclRecv", api_.recv(receive + part.offset, part.bytes, kNcclUint8, from, comm_, queue));
+                if (const Group::Extent& part = extent(sends, to); part.bytes > 0)
+                    check("ncclSend", api_.send(send + part.offset, part.bytes, kNcclUint8, to, comm_, queue));
+            }
+            settle("ncclGroupEnd", api_.group_end());
+        });
     }
 
-    /// All ranks, at their first exchange.
-    void join() {
-        NcclId id;
-        if (rank() == 0) check("ncclGetUniqueId", api_.get_unique_id(&id));
-        const std::string own(id.internal, rank() == 0 ? sizeof(id.internal) : 0);
-        const std::string of_first = gather(*hosts_, own)[0];
-        std::memcpy(id.internal, of_first.data(), sizeof(id.internal));
-        NcclConfig config;
-        const NcclResult begun = api_.comm_init_rank_config(&comm_, ranks(), id, rank(), &config);
-        settle("ncclCommInitRankConfig", begun, deadline());
+  private:
+    template <class Work>
+    void attempt(CudaDevice& device, const Work& work) {
+        device.make_current();
+        if (failed_) throw DeviceError(fmt::format("rank {}: NCCL has failed before", rank_));
+        failed_ = true;  // unless all of this succeeds
+        work();
+        failed_ = false;
     }
     Clock::time_point deadline() const {
         return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience_));
@@ -102,8 +112,8 @@ class NcclGroup final : public Group {
         check(call, result);
         while (result == kNcclInProgress) {
             if (Clock::now() > until) {
-                throw DeviceError(fmt::format("rank {}: {}: not all of {} ranks have come within {:g} s", rank(), call,
-                                              ranks(), patience_));
+                throw DeviceError(fmt::format("rank {}: {}: not all of {} ranks have come within {:g} s", rank_, call,
+                                              ranks_, patience_));
             }
             std::this_thread::sleep_for(std::chrono::microseconds(20));
             check(call, api_.comm_get_async_error(comm_, &result));
@@ -113,11 +123,11 @@ class NcclGroup final : public Group {
     void check(const char* call, NcclResult result) const {
         if (result == kNcclSuccess || result == kNcclInProgress) return;
         const char* const more = api_.get_last_error(comm_);
-        throw DeviceError(fmt::format("rank {}: {} failed: {}{}{}", rank(), call, api_.get_error_string(result),
+        throw DeviceError(fmt::format("rank {}: {} failed: {}{}{}", rank_, call, api_.get_error_string(result),
                                       more && *more ? "; " : "", more ? more : ""));
     }
 
-    std::shared_ptr<Group> hosts_;
+    int rank_, ranks_;
     NcclApi api_;
     double patience_;
     int exceptions_;  ///< that were on their way at the start
@@ -125,15 +135,108 @@ class NcclGroup final : public Group {
     bool failed_ = false;
 };
 
+class NcclGroup final : public Group {
+  public:
+    NcclGroup(std::shared_ptr<Group> hosts, const NcclApi& api, double patience)
+        : Group(hosts->rank(), hosts->ranks()), hosts_(std::move(hosts)), link_(rank(), ranks(), api, patience) {}
+
+  private:
+    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) override {
+        hosts_->exchange(send, sends, receive, receives);
+    }
+    void do_exchange_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                        std::span<const Extent> receives) override {
+        if (!link_.joined()) link_.join(*stream.device, [&] { return id_of_first(); });
+        link_.exchange(*stream.device, send, sends, receive, receives);
+    }
+    NcclId id_of_first() {
+        NcclId id;
+        if (rank() == 0) id = link_.make_id();
+        const std::string own(id.internal, rank() == 0 ? sizeof(id.internal) : 0);
+        const std::string of_first = gather(*hosts_, own)[0];
+        std::memcpy(id.internal, of_first.data(), sizeof(id.internal));
+        return id;
+    }
+
+    std::shared_ptr<Group> hosts_;
+    NcclLink link_;
+};
+
+/// What hosts say, by way of their GPUs: of a GPU's memory each peer has a window to and one from it.
+class NcclHosts final : public Group {
+  public:
+    NcclHosts(const Rendezvous& meeting, int gpu, const NcclApi& api, double patience)
+        : Group(meeting.rank, meeting.ranks),
+          device_(kernels::open_cuda_device(gpu)),
+          link_(rank(), ranks(), api, patience) {
+        // The first rank's NCCL listens there, and the others' know where (NCCL_COMM_ID of its "Environment
+        // Variables").
+        setenv(kNcclAddress, meeting.address.c_str(), 1);
+        try {
+            link_.join(*device_, [&] { return link_.make_id(); });
+        } catch (...) {
+            unsetenv(kNcclAddress);
+            throw;
+        }
+        unsetenv(kNcclAddress);  // another communicator needs another id
+    }
+
+  private:
+    static constexpr std::size_t kWindows = std::size_t{1} << 20;
+
+    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) override {
+        const auto peers = static_cast<std::size_t>(ranks()), own = static_cast<std::size_t>(rank());
+        if (receives[own].bytes > 0)
+            std::memmove(receive + receives[own].offset, send + sends[own].offset, receives[own].bytes);
+        const std::size_t window = kWindows / peers;
+        std::size_t most = 0;
+        for (std::size_t q = 0; q < peers; ++q) {
+            if (q != own) most = std::max({most, sends[q].bytes, receives[q].bytes});
+        }
+        std::byte* const from = windows_.data();
+        std::byte* const to = from + kWindows;
+        for (std::size_t done = 0; done < most; done += window) {
+            const auto now = [&](std::span<const Extent> extents) {
+                std::vector<Extent> parts(peers);
+                for (std::size_t q = 0; q < peers; ++q) {
+                    if (q != own)
+                        parts[q] = {q * window, std::min(window, extents[q].bytes - std::min(done, extents[q].bytes))};
+                }
+                return parts;
+            };
+            const std::vector<Extent> out = now(sends), in = now(receives);
+            for (std::size_t q = 0; q < peers; ++q)
+                device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes);
+            device_->synchronize();
+            link_.exchange(*device_, from, out, to, in);
+            device_->synchronize();
+            for (std::size_t q = 0; q < peers; ++q)
+                device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes);
+        }
+    }
+
+    std::unique_ptr<CudaDevice> device_;
+    memory::DeviceMemory memory_{device_->make_driver()};
+    memory::Buffer windows_ = memory::Buffer::allocate(memory_, 2 * kWindows, 0, {});
+    NcclLink link_;
+};
+
+NcclApi load(const NcclOptions& options) {
+    if (!options.libraries.empty()) return load_nccl(options.libraries);
+    const char* const chosen = std::getenv("HEADROOM_NCCL");
+    return load_nccl({chosen && *chosen ? chosen : "libnccl.so.2"});
+}
+
 }  // namespace
 
 std::shared_ptr<Group> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options) {
-    std::vector<std::string> libraries = options.libraries;
-    if (libraries.empty()) {
-        const char* const chosen = std::getenv("HEADROOM_NCCL");
-        libraries = {chosen && *chosen ? chosen : "libnccl.so.2"};
-    }
-    return std::make_shared<NcclGroup>(std::move(hosts), load_nccl(libraries), options.patience);
+    return std::make_shared<NcclGroup>(std::move(hosts), load(options), options.patience);
+}
+
+std::shared_ptr<Group> hosts_over_nccl(const Rendezvous& meeting, int gpu, const NcclOptions& options) {
+    return std::make_shared<NcclHosts>(meeting, gpu, load(options), options.patience);
 }
 
 }  // namespace headroom::dist

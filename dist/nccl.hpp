@@ -25,4 +25,15 @@ struct NcclOptions {
 /// DeviceError without NCCL, or for one older than 2.14.
 std::shared_ptr<Group> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
 
+/// Where processes meet that a launcher has started without an MPI.
+struct Rendezvous {
+    int rank = 0, ranks = 1;
+    std::string address;  ///< "HOST:PORT" of rank 0, whose port nobody else has
+};
+
+/// Hosts that have no other way to each other than their GPUs: what they say goes through 2 MiB of the memory of `gpu`,
+/// the device with this number. Returns when all ranks have come. Not while other threads read the environment, where
+/// NCCL_COMM_ID is set for so long, and not there afterwards. Errors: as `over_nccl`, and of its first exchange.
+std::shared_ptr<Group> hosts_over_nccl(const Rendezvous& meeting, int gpu, const NcclOptions& options = {});
+
 }  // namespace headroom::dist

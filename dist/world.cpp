@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -61,6 +62,19 @@ std::string_view variable(const char* name) {
     return value ? value : "";
 }
 
+constexpr int kMostRanks = 1 << 20;
+
+/// Of the environment. Errors: Error unless it is a number from `least` to `most`.
+int number(const char* name, int least, int most, int otherwise) {
+    const std::string_view text = variable(name);
+    if (text.empty()) return otherwise;
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+        throw Error(fmt::format("{} is \"{}\", and no number from {} to {}", name, text, least, most));
+    return value;
+}
+
 /// The variable by which an MPI says that this process is one of several; null if none does.
 const char* job_variable() {
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
@@ -105,18 +119,14 @@ int World::told_rank() {
     for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
         if (const char* rank = std::getenv(name)) return std::atoi(rank);
     }
-    return 0;
+    return variable("WORLD_SIZE").empty() ? 0 : std::atoi(std::string(variable("RANK")).c_str());
 }
 
 World World::join() {
     World world;
     const char* const told_by = job_variable();
     if (!told_by) {
-        const std::string_view rank = variable("RANK"), size = variable("WORLD_SIZE");
-        if (!rank.empty() && size.empty()) throw Error("RANK is set, and WORLD_SIZE is not: set both, or neither");
-        if (!size.empty() && size != "1")
-            throw Error(
-                "RANK and WORLD_SIZE bring no MPI, by which processes on CPUs reach each other: start with mpirun");
+        world.read_launcher();
         return world;
     }
     const headroom_mpi_table* const mpi = open_mpi(told_by);
@@ -125,6 +135,8 @@ World World::join() {
         throw Error(fmt::format("MPI can't be started: {}", why));
     world.job_ = std::make_shared<const MpiJob>(mpi, std::uncaught_exceptions());
     if (ranks == 1) return world;
+    world.rank_ = rank;
+    world.ranks_ = ranks;
     world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
     const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -141,7 +153,36 @@ World World::join() {
 
 World::~World() = default;
 
+/// As PyTorch's "Environment variable initialization" has them, which its torchrun sets.
+void World::read_launcher() {
+    const std::string_view rank = variable("RANK"), ranks = variable("WORLD_SIZE");
+    if (rank.empty() != ranks.empty() && ranks != "1") {
+        const auto [set, missing] = ranks.empty() ? std::pair{"RANK", "WORLD_SIZE"} : std::pair{"WORLD_SIZE", "RANK"};
+        throw Error(fmt::format("{} is set, and {} is not: set both, or neither", set, missing));
+    }
+    if (ranks.empty() || ranks == "1") return;
+    ranks_ = number("WORLD_SIZE", 1, kMostRanks, 0);
+    rank_ = number("RANK", 0, ranks_ - 1, 0);
+    local_ranks_ = number("LOCAL_WORLD_SIZE", 1, ranks_, ranks_);
+    local_rank_ = number("LOCAL_RANK", 0, local_ranks_ - 1, rank_);
+    address_ = variable("NCCL_COMM_ID");
+    if (!address_.empty()) return;
+    const std::string_view host = variable("MASTER_ADDR");
+    if (host.empty() || variable("MASTER_PORT").empty()) {
+        throw Error(
+            "RANK and WORLD_SIZE are set, and MASTER_ADDR and MASTER_PORT, where the first process is met, are not: "
+            "set "
+            "all, or start with mpirun");
+    }
+    // torchrun itself listens at this port, unless each process has been told to.
+    const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
+    address_ = fmt::format("{}:{}", host, number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
+}
+
 Context World::context(ContextOptions options) const {
+    if (ranks_ > 1 && !group_) {
+        throw Error("RANK and WORLD_SIZE bring no MPI, by which processes on CPUs reach each other: start with mpirun");
+    }
     if (options.threads == 0) options.threads = threads_;
     options.group = group_;
     return Context::cpu(std::move(options));
@@ -153,7 +194,10 @@ Context World::cuda(ContextOptions options) const {
         throw Error(fmt::format("{} processes of this machine need a GPU each, and it has {}: start with mpirun -np {}",
                                 local_ranks_, gpus, gpus));
     }
-    if (group_) options.group = over_nccl(group_);
+    if (ranks_ > 1) {
+        if (!group_) group_ = hosts_over_nccl({rank_, ranks_, address_}, local_rank_);
+        options.group = over_nccl(group_);
+    }
     return Context::cuda(local_rank_, std::move(options));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The processes of a job, which train one model together, on processors or with a GPU each: started by `mpirun` (or
-// `srun`, with an MPI that it knows). Alone, nothing of MPI or NCCL is opened, and all is as without a world.
+// `srun`, with an MPI that it knows), or, with a GPU each, by a launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and
+// MASTER_PORT. Alone, nothing of MPI or NCCL is opened, and all is as without a world.
 //
 //     dist::World world = dist::World::join();
 //     Context context = world.context({.seed = 1337});      // with its share of the machine's processors
@@ -18,8 +19,8 @@ namespace headroom::dist {
 class World {
   public:
     /// Joins the job that the environment tells of; alone if it tells of none, or of one process. Errors: Error in a
-    /// line if there is a job that can't be joined: no MPI in this build, `RANK` and `WORLD_SIZE` of a launcher that
-    /// brings no MPI, or MPI's own reason.
+    /// line if there is a job that can't be joined: no MPI in this build, MPI's own reason, or variables of a launcher
+    /// that are not complete. What a launcher without an MPI has started joins in `cuda`.
     static World join();
     ~World();
     World(World&& other) noexcept = default;
@@ -27,28 +28,32 @@ class World {
 
     /// The rank that the environment tells of, also before or without `join`; 0 if it tells of none.
     static int told_rank();
-    int rank() const { return group_ ? group_->rank() : 0; }
-    int ranks() const { return group_ ? group_->ranks() : 1; }
-    /// All processes; null if this is the only one.
+    int rank() const { return rank_; }
+    int ranks() const { return ranks_; }
+    /// All processes; null if this is the only one, and before `cuda` without an MPI.
     const std::shared_ptr<Group>& group() const { return group_; }
     /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its
-    /// share among those of this machine. Errors: as `Context::cpu`.
+    /// share among those of this machine. Errors: as `Context::cpu`; Error for several ranks without an MPI.
     Context context(ContextOptions options = {}) const;
     /// On the GPU of this rank: those of a machine have its GPUs in their order, and NCCL between them. Errors: as
-    /// `Context::cuda` and `over_nccl`; Error if this machine has more ranks than GPUs.
+    /// `Context::cuda`, `over_nccl` and `hosts_over_nccl`; Error if this machine has more ranks than GPUs.
     Context cuda(ContextOptions options = {}) const;
     /// What 0 threads stand for; a remark for people if a mask leaves less than the share, or else empty.
     int threads() const { return threads_; }
     const std::string& remark() const { return remark_; }
 
     /// For an error that the other ranks know nothing of: ends the processes of all, this one with `exit_code`.
-    /// Returns if this is the only one.
+    /// Returns if this is the only one, and without an MPI, whose launcher ends the others.
     void abort(int exit_code) const;
 
   private:
     World() = default;
 
-    std::shared_ptr<Group> group_;
+    void read_launcher();
+
+    int rank_ = 0, ranks_ = 1;
+    std::string address_;  ///< where ranks without an MPI meet
+    mutable std::shared_ptr<Group> group_;
     std::shared_ptr<const struct MpiJob> job_;
     int threads_ = 0;
     int local_rank_ = 0, local_ranks_ = 1;  ///< among those of this machine

@@ -22,7 +22,7 @@ class CountingGpu final : public kernels::CudaDevice, public kernels::device::Em
   public:
     CountingGpu() {
         properties_ = {.name = "a GPU that counts", .major = 9, .multiprocessors = 132, .shared_bytes = 227 << 10};
-        native_ = static_cast<kernels::device::EmulatedDevice*>(this);
+        native_[0] = static_cast<kernels::device::EmulatedDevice*>(this);
         index_error_ = &none_;
     }
     ~CountingGpu() override {
@@ -35,7 +35,7 @@ class CountingGpu final : public kernels::CudaDevice, public kernels::device::Em
     std::unique_ptr<kernels::CudaEvent> make_event() override { return std::make_unique<kernels::CudaEvent>(); }
     void record(kernels::CudaEvent&, kernels::CudaQueue) override {}
     void wait(kernels::CudaQueue, const kernels::CudaEvent&) override {}
-    void copy(const void*, void*, std::size_t bytes) override {
+    void copy(const void*, void*, std::size_t bytes, kernels::CudaQueue) override {
         ledger().add("copy of memory", "", {.bytes = 2 * static_cast<double>(bytes)});
     }
     void launch(const kernels::CudaGraph& graph) override {

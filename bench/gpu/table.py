@@ -82,6 +82,17 @@ def tests(result):
         yield from (f"! {what.replace('_', ' ')}: {name}" for name in result[what])
 
 
+def dist(result):
+    what = f"{result['ranks']} ranks over NCCL, {result['gpus']} GPU{'s' if result['gpus'] > 1 else ''}"
+    if "error" in result:
+        yield f"! {what}: {result['error'].splitlines()[-1]}"
+        return
+    one, ranks = result["one"], result["all"]
+    same = all(one[name] == ranks[name] for name in ("state_sha256", "val_loss"))
+    yield (f"{'  ' if same else '! '}{what}: {'the bits of one' if same else 'other bits than one'}, "
+           f"{ranks['tokens_per_second'] / one['tokens_per_second']:.2f} times its {one['tokens_per_second']:,.0f} tokens/s")
+
+
 def uploads(result):
     if "error" in result:
         yield f"! uploads: {result['error']}"
@@ -110,7 +121,7 @@ def table(results):
     card = results["gpu"]
     lines = [f"{card['name']}, driver {card['driver']}, {results['date']}{', --quick: no figures' if results['quick'] else ''}"]
     lines += [f"! build of {target}: {state}" for target, state in results["build"].items() if state != "done"]
-    for part in (gpt2, models, kernels, tests, uploads, allocator, sanitizer):
+    for part in (gpt2, models, kernels, tests, dist, uploads, allocator, sanitizer):
         if part.__name__ in results:
             lines += part(results[part.__name__])
     return "\n".join(lines)

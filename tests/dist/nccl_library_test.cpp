@@ -2,6 +2,8 @@
 #include <headroom/dist/internal/nccl_api.hpp>
 
 #include <cstddef>
+#include <cstdlib>
+#include <string>
 #include <type_traits>
 
 #include <gmock/gmock.h>
@@ -68,6 +70,20 @@ TEST(NcclLibrary, HasTheFunctionsAndSaysWhatIsWrong) {
     EXPECT_NE(refused, kNcclSuccess);
     EXPECT_NE(refused, kNcclInProgress);
     EXPECT_EQ(comm, nullptr);
+}
+
+/// On each rank the same id, and another one at another place: how ranks without an MPI meet.
+TEST(NcclLibrary, TakesItsIdFromTheEnvironment) {
+    const NcclApi api = load_nccl({HEADROOM_NCCL_LIBRARY});
+    const auto id_at = [&](const char* address) {
+        setenv("NCCL_COMM_ID", address, 1);
+        NcclId id;
+        EXPECT_EQ(api.get_unique_id(&id), kNcclSuccess);
+        unsetenv("NCCL_COMM_ID");
+        return std::string(id.internal, sizeof(id.internal));
+    };
+    EXPECT_EQ(id_at("127.0.0.1:29500"), id_at("127.0.0.1:29500"));
+    EXPECT_NE(id_at("127.0.0.1:29500"), id_at("127.0.0.1:29501"));
 }
 
 }  // namespace

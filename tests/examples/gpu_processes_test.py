@@ -1,9 +1,16 @@
 """train_gpt under mpirun with a GPU for each process: the emulated ones, which are two, and the NCCL of tests/dist/fake_nccl."""
+import importlib.machinery
+import importlib.util
+import json
 import os
+import pathlib
+import socket
+import subprocess
 import unittest
+from unittest import mock
 
 from processes import ENVIRONMENT, ProcessesCase
-from program import EXAMPLES, words
+from program import EXAMPLES, HANGS, words
 
 PROGRAM = os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "emulated_train_gpt")
 NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
@@ -51,6 +58,72 @@ class GpuProcesses(ProcessesCase):
         self.together(2, *flags, "--stop-after", 1, "--save", first)
         self.succeeds(*flags, "--resume", first, "--stop-after", 1, "--save", then)
         self.assertEqual(self.summary(2, *flags, "--resume", then)["state_sha256"], self.figures(*flags)["state_sha256"])
+
+    def launched(self, *flags, ranks=((0, {}), (1, {}))):
+        """Standard error and status of processes that no MPI has started, by (rank, more of the environment)."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        jobs = []
+        for rank, more in ranks:
+            told = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
+            jobs.append(subprocess.Popen(self.command(*flags), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         env=environment))
+        ends = [job.communicate(timeout=HANGS) for job in jobs]
+        self.assertEqual(ends[-1][0], "" if len(jobs) > 1 else ends[0][0])  # the first one alone prints
+        return [(errors, job.returncode) for (_, errors), job in zip(ends, jobs, strict=True)]
+
+    def test_started_by_a_launcher_that_brings_no_mpi(self):
+        together = self.summary(2)
+        file = self.path("launched.json")
+        # torchrun itself listens at the port that it names.
+        port = 20000 + os.getpid() % 10000
+        agent = {"TORCHELASTIC_USE_AGENT_STORE": "True", "MASTER_PORT": port}
+        for ranks in (((0, {}), (1, {})), ((0, {"LOCAL_RANK": None}), (1, {})), ((0, agent), (1, {"MASTER_PORT": port + 1}))):
+            for errors, status in self.launched("--json", file, ranks=ranks):
+                self.assertEqual(status, 0, errors)
+            with open(file, encoding="utf-8") as stream:
+                summary = json.load(stream)
+            for name in ("state_sha256", "val_loss", "train_loss"):
+                self.assertEqual(summary[name], together[name], name)
+            self.assertEqual([rank["peak_bytes_allocated"] for rank in summary["ranks"]],
+                             [rank["peak_bytes_allocated"] for rank in together["ranks"]])
+            os.remove(file)
+
+    def test_the_script_for_real_gpus_compares_ranks_with_one(self):
+        folder = pathlib.Path(self.path("build"))
+        (folder / "examples").mkdir(parents=True)
+        (folder / "examples" / "train_gpt").symlink_to(self.program)
+        script = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "gpu")
+        loader = importlib.machinery.SourceFileLoader("gpu", script)
+        gpu = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", loader))
+        loader.exec_module(gpu)
+        small = ("--layers", "1", "--heads", "1", "--width", "8", "--block", "8", "--batch", "1")
+        with mock.patch.multiple(gpu, BUILD=folder, TRAINED_BY_RANKS=small, say=lambda _: None):
+            with mock.patch.dict(os.environ, self.environment):
+                runner = gpu.Runner(HANGS)
+            for gpus in (1, 2):
+                result = gpu.run_dist(runner, gpus, quick=True)
+                self.assertEqual((result["gpus"], result["ranks"]), (gpus, 2), result)
+                self.assertEqual(result["one"]["state_sha256"], result["all"]["state_sha256"], result)
+                self.assertIn("the bits of one", next(gpu.table.dist(result)))
+            (folder / "examples" / "train_gpt").unlink()
+            self.assertIn("was not built", gpu.run_dist(runner, 2, quick=True)["error"])
+
+    def test_launchers_that_say_too_little_are_refused_in_one_line(self):
+        for more, part in (({"RANK": None}, "WORLD_SIZE is set, and RANK is not"), ({"WORLD_SIZE": None}, "RANK is set, and WORLD_SIZE"),
+                           ({"RANK": 2}, 'RANK is "2", and no number from 0 to 1'), ({"RANK": "x"}, 'RANK is "x"'),
+                           ({"LOCAL_RANK": 2}, "LOCAL_RANK"), ({"LOCAL_WORLD_SIZE": 3}, "LOCAL_WORLD_SIZE"),
+                           ({"MASTER_PORT": 70000}, "MASTER_PORT"), ({"MASTER_ADDR": None}, "MASTER_ADDR and MASTER_PORT"),
+                           ({"MASTER_PORT": None}, "start with mpirun")):
+            ((errors, status),) = self.launched(ranks=((0, more),))
+            self.assertEqual(status, 1, errors)
+            self.assertIn(part, errors)
+            self.assertEqual(errors.count("\n"), 1, errors)
+        ((errors, status),) = self.launched("--device", "cpu", ranks=((0, {}),))
+        self.assertEqual((status, errors.count("\n")), (1, 1), errors)
+        self.assertIn("bring no MPI, by which processes on CPUs reach each other: start with mpirun", errors)
 
     def test_misuse_is_one_line(self):
         (line,) = self.refused(3)

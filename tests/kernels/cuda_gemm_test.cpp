@@ -31,7 +31,7 @@ class HostDevice final : public CudaDevice {
     std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<CudaEvent>(); }
     void record(CudaEvent&, CudaQueue) override {}
     void wait(CudaQueue, const CudaEvent&) override {}
-    void copy(const void* from, void* to, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+    void copy(const void* from, void* to, std::size_t bytes, CudaQueue) override { std::memcpy(to, from, bytes); }
     void launch(const CudaGraph&) override {}
     void open_range(const char*) override {}
     void close_range() override {}

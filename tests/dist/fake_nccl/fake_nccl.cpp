@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -191,8 +192,15 @@ NcclResult ncclGetUniqueId(NcclId* id) {
     if (fails("ncclGetUniqueId")) return kSystemError;
     std::string folder = (exists(std::filesystem::path("/dev/shm")) ? std::filesystem::path("/dev/shm")
                                                                     : std::filesystem::temp_directory_path()) /
-                         "headroom-nccl-XXXXXX";
-    if (folder.size() >= sizeof(id->internal) || !mkdtemp(folder.data()))
+                         "headroom-nccl-";
+    const char* const address = std::getenv("NCCL_COMM_ID");
+    if (address && !std::strchr(address, ':'))
+        return refuse(kInvalidArgument, "ncclGetUniqueId: NCCL_COMM_ID has no port");
+    folder += address ? address : "XXXXXX";
+    std::error_code none;
+    if (address) create_directory(std::filesystem::path(folder), none);  // whoever comes first
+    if (folder.size() >= sizeof(id->internal) ||
+        !(address ? exists(std::filesystem::path(folder)) : mkdtemp(folder.data()) != nullptr))
         return refuse(kSystemError, "ncclGetUniqueId: there is no folder");
     std::memcpy(id->internal, folder.c_str(), folder.size() + 1);
     const std::lock_guard lock(folders.mutex);
