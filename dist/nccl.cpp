@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 using kernels::CudaQueue;
 
 constexpr const char* kNcclAddress = "NCCL_COMM_ID";
+constexpr const char* kOwnDiffers = "group: a rank sends itself another number of bytes than it receives";
 
 /// A communicator of NCCL, from its first exchange on. Once it has failed, so does everything.
 class NcclLink {
@@ -40,10 +41,11 @@ class NcclLink {
         }
         try {
             settle("ncclCommFinalize", api_.comm_finalize(comm_), deadline());
-            check("ncclCommDestroy", api_.comm_destroy(comm_));
         } catch (const DeviceError&) {  // all that was asked of it is done
             api_.comm_abort(comm_);
+            return;
         }
+        api_.comm_destroy(comm_);
     }
     NcclLink(const NcclLink&) = delete;
     NcclLink& operator=(const NcclLink&) = delete;
@@ -67,28 +69,38 @@ class NcclLink {
     /// See Group::exchange.
     void exchange(CudaDevice& device, const std::byte* send, std::span<const Group::Extent> sends, std::byte* receive,
                   std::span<const Group::Extent> receives) {
-        const auto extent = [](std::span<const Group::Extent> of, int q) { return of[static_cast<std::size_t>(q)]; };
         const Group::Extent given = extent(sends, rank_), taken = extent(receives, rank_);
-        if (given.bytes != taken.bytes)
-            throw Error("group: a rank sends itself another number of bytes than it receives");
+        if (given.bytes != taken.bytes) throw Error(kOwnDiffers);
         attempt(device, [&] {
             ask();
             if (given.bytes > 0 && send + given.offset != receive + taken.offset)
                 device.copy(send + given.offset, receive + taken.offset, given.bytes, CudaQueue::exchanges);
             auto* const queue = static_cast<CUstream_st*>(device.native(CudaQueue::exchanges));
             check("ncclGroupStart", api_.group_start());
-            for (int step = 1; step < ranks_; ++step) {
-                const int to = (rank_ + step) % ranks_, from = (rank_ + ranks_ - step) % ranks_;
-                if (const Group::Extent& part = extent(receives, from); part.bytes > 0)
-                    check("ncclRecv", api_.recv(receive + part.offset, part.bytes, kNcclUint8, from, comm_, queue));
-                if (const Group::Extent& part = extent(sends, to); part.bytes > 0)
-                    check("ncclSend", api_.send(send + part.offset, part.bytes, kNcclUint8, to, comm_, queue));
+            try {
+                queue_messages(queue, send, sends, receive, receives);
+            } catch (...) {
+                api_.group_end();  // or else what this thread calls from now on is of the group
+                throw;
             }
             settle("ncclGroupEnd", api_.group_end());
         });
     }
 
   private:
+    void queue_messages(CUstream_st* queue, const std::byte* send, std::span<const Group::Extent> sends,
+                        std::byte* receive, std::span<const Group::Extent> receives) {
+        for (int step = 1; step < ranks_; ++step) {
+            const int to = (rank_ + step) % ranks_, from = (rank_ + ranks_ - step) % ranks_;
+            if (const Group::Extent& part = extent(receives, from); part.bytes > 0)
+                check("ncclRecv", api_.recv(receive + part.offset, part.bytes, kNcclUint8, from, comm_, queue));
+            if (const Group::Extent& part = extent(sends, to); part.bytes > 0)
+                check("ncclSend", api_.send(send + part.offset, part.bytes, kNcclUint8, to, comm_, queue));
+        }
+    }
+    static Group::Extent extent(std::span<const Group::Extent> of, int rank) {
+        return of[static_cast<std::size_t>(rank)];
+    }
     template <class Work>
     void attempt(CudaDevice& device, const Work& work) {
         device.make_current();
@@ -188,8 +200,9 @@ class NcclHosts final : public Group {
     void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                      std::span<const Extent> receives) override {
         const auto peers = static_cast<std::size_t>(ranks()), own = static_cast<std::size_t>(rank());
-        if (receives[own].bytes > 0)
-            std::memmove(receive + receives[own].offset, send + sends[own].offset, receives[own].bytes);
+        if (sends[own].bytes != receives[own].bytes) throw Error(kOwnDiffers);
+        if (sends[own].bytes > 0)
+            std::memmove(receive + receives[own].offset, send + sends[own].offset, sends[own].bytes);
         const std::size_t window = kWindows / peers;
         std::size_t most = 0;
         for (std::size_t q = 0; q < peers; ++q) {
@@ -207,13 +220,17 @@ class NcclHosts final : public Group {
                 return parts;
             };
             const std::vector<Extent> out = now(sends), in = now(receives);
-            for (std::size_t q = 0; q < peers; ++q)
-                device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes);
+            for (std::size_t q = 0; q < peers; ++q) {
+                if (out[q].bytes > 0)
+                    device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes);
+            }
             device_->synchronize();
             link_.exchange(*device_, from, out, to, in);
             device_->synchronize();
-            for (std::size_t q = 0; q < peers; ++q)
-                device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes);
+            for (std::size_t q = 0; q < peers; ++q) {
+                if (in[q].bytes > 0)
+                    device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -117,7 +118,8 @@ int allowed_processors() {
 
 int World::told_rank() {
     for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-        if (const char* rank = std::getenv(name)) return std::atoi(rank);
+        if (const std::string_view rank = variable(name); job_variable() && !rank.empty())
+            return std::atoi(std::string(rank).c_str());
     }
     return variable("WORLD_SIZE").empty() ? 0 : std::atoi(std::string(variable("RANK")).c_str());
 }
@@ -134,7 +136,10 @@ World World::join() {
     if (const char* why = mpi->start(&rank, &ranks, &world.local_rank_, &local_ranks))
         throw Error(fmt::format("MPI can't be started: {}", why));
     world.job_ = std::make_shared<const MpiJob>(mpi, std::uncaught_exceptions());
-    if (ranks == 1) return world;
+    if (ranks == 1) {
+        world.read_launcher();  // which such a job may have started
+        return world;
+    }
     world.rank_ = rank;
     world.ranks_ = ranks;
     world.local_ranks_ = local_ranks;
@@ -163,8 +168,10 @@ void World::read_launcher() {
     if (ranks.empty() || ranks == "1") return;
     ranks_ = number("WORLD_SIZE", 1, kMostRanks, 0);
     rank_ = number("RANK", 0, ranks_ - 1, 0);
-    local_ranks_ = number("LOCAL_WORLD_SIZE", 1, ranks_, ranks_);
-    local_rank_ = number("LOCAL_RANK", 0, local_ranks_ - 1, rank_);
+    local_rank_ = number("LOCAL_RANK", 0, ranks_ - 1, rank_);
+    // Where a rank of this machine is told of, and not how many there are, there are at least those before it.
+    local_ranks_ =
+        number("LOCAL_WORLD_SIZE", local_rank_ + 1, ranks_, variable("LOCAL_RANK").empty() ? ranks_ : local_rank_ + 1);
     address_ = variable("NCCL_COMM_ID");
     if (!address_.empty()) return;
     const std::string_view host = variable("MASTER_ADDR");
@@ -176,7 +183,9 @@ void World::read_launcher() {
     }
     // torchrun itself listens at this port, unless each process has been told to.
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
-    address_ = fmt::format("{}:{}", host, number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
+    const bool bare_ipv6 = host.find(':') != std::string_view::npos && !host.starts_with('[');
+    address_ = fmt::format(fmt::runtime(bare_ipv6 ? "[{}]:{}" : "{}:{}"), host,
+                           number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
 }
 
 Context World::context(ContextOptions options) const {
@@ -202,7 +211,10 @@ Context World::cuda(ContextOptions options) const {
 }
 
 void World::abort(int exit_code) const {
-    if (job_ && group_) job_->mpi->abort(exit_code);
+    if (ranks_ == 1) return;
+    if (job_ && address_.empty()) job_->mpi->abort(exit_code);
+    std::fflush(nullptr);
+    std::_Exit(exit_code);  // an orderly end would wait for the others, which the launcher ends
 }
 
 }  // namespace headroom::dist

@@ -43,7 +43,7 @@ class World {
     const std::string& remark() const { return remark_; }
 
     /// For an error that the other ranks know nothing of: ends the processes of all, this one with `exit_code`.
-    /// Returns if this is the only one, and without an MPI, whose launcher ends the others.
+    /// Returns if this is the only one. Without an MPI it ends this one, and the launcher the others.
     void abort(int exit_code) const;
 
   private:

@@ -55,9 +55,9 @@ void GradientExchange::attend_round(int present) {
 }
 
 void GradientExchange::abandon() noexcept {
-    if (!std::exchange(open_, false)) return;
+    open_ = false;
     try {
-        await_exchanges(parameters_.context().exec());
+        if (group_) await_exchanges(parameters_.context().exec());
     } catch (const std::exception&) {  // then nothing runs there any more
     }
     under_way_.clear();

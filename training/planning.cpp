@@ -143,7 +143,7 @@ std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& prof
     Trainer following = *this;
     following.follow(plan);
     std::size_t most = 0;
-    for (const RankReport& rank : following.rehearse_ranks(profile))
+    for (const RankReport& rank : following.rehearse_ranks(profile.endless()))
         most = std::max(most, rank.predicted_bytes_reserved);
     return most;
 }

@@ -38,13 +38,13 @@ void take_steps(Session& session) {
 
 constexpr const char* kAnotherTraining = "; batch norm then sees fewer samples at once, which is another training";
 
-/// What the options say that a plan says instead: " in place of --memory-limit and --recompute".
-std::string replaced(const Profile& profile, const TrainerOptions& options) {
-    std::vector<std::string> names;
-    if (profile.memory_limit > 0) names.push_back(options.spell("memory_limit", ""));
-    if (!options.recompute.empty()) names.push_back(options.spell("recompute", ""));
-    if (options.plan) names.push_back(options.spell("plan", ""));
-    return names.empty() ? "" : fmt::format(" in place of {}", fmt::join(names, " and "));
+/// What the options say that a plan, and `changed`, say instead: " in place of --memory-limit and --recompute".
+std::string replaced(const Profile& profile, const TrainerOptions& options, std::vector<std::string> changed = {}) {
+    if (profile.memory_limit > 0) changed.emplace_back("memory_limit");
+    if (!options.recompute.empty()) changed.emplace_back("recompute");
+    if (options.plan) changed.emplace_back("plan");
+    for (std::string& name : changed) name = options.spell(name, "");
+    return changed.empty() ? "" : fmt::format(" in place of {}", fmt::join(changed, " and "));
 }
 
 /// Of a training with such a peak, that between steps is in use as well.
@@ -57,6 +57,7 @@ std::size_t resident_at(const MemoryPeak& peak) {
 struct Change {
     bool fits = false;
     std::string words;
+    std::string flags = {};  ///< of one that fits: the budget, and what goes with it
 };
 
 /// The first plan that fits. One that keeps micro-batches where layers take statistics of them comes before one that
@@ -79,8 +80,10 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
                 if (asks) flags += fmt::format(" {}", options.spell("split_batch", "true"));
                 if (graphs != profile.compute.graphs)
                     flags += fmt::format(" and without {}", options.spell("graphs", ""));
-                return {true, fmt::format("it fits with {}{}: {}{}", flags, replaced(profile, options),
-                                          plan.to_string(), asks ? kAnotherTraining : "")};
+                return {true,
+                        fmt::format("it fits with {}{}: {}{}", flags, replaced(profile, options), plan.to_string(),
+                                    asks ? kAnotherTraining : ""),
+                        flags};
             } catch (const plan::BudgetTooSmall& error) {
                 least = std::min(least, error.least());
                 if (!error.least_split()) break;  // smaller micro-batches were tried, or can't be
@@ -90,6 +93,44 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
         }
     }
     return {false, "no plan needs less than " + size_text(least)};
+}
+
+/// Whether smaller micro-batches are the same training, or asked for.
+bool may_split(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
+    if (options.split_batch) return *options.split_batch;
+    Context dry = Context::dry(profile.endless());
+    return !rehearse_on(dry, task, options).batch_statistics;
+}
+
+/// How processes share what one alone can't hold: "2 processes (mpirun -np 2) with --shard gradients --budget
+/// 18874368"; empty if they can't. They keep the micro-batches, or have one each of the same samples.
+std::string shared_by_processes(const Profile& profile, std::size_t bytes, const MakeTask& task,
+                                const TrainerOptions& options) {
+    // Without a limit, those on one machine's processors would share the memory that does not suffice.
+    if (profile.ranks > 1 || profile.compute.graphs || (profile.memory_limit == 0 && !profile.cuda)) return "";
+    constexpr int kMost = 8;
+    Profile shared = profile;
+    shared.memory_limit = 0;  // the budget is in its place
+    for (shared.ranks = 2; shared.ranks <= kMost; shared.ranks *= 2) {
+        TrainerOptions other = options;
+        other.shard = Shard::gradients;
+        std::string flags = options.spell("shard", name(other.shard));
+        std::vector<std::string> changed;
+        if (options.accumulate < shared.ranks) {
+            const std::int64_t samples = options.batch * options.accumulate;
+            if (samples % shared.ranks != 0 || !options.resume.empty() || !may_split(profile, task, options)) return "";
+            other.batch = samples / shared.ranks;
+            other.accumulate = shared.ranks;
+            flags += fmt::format(" {} {}", options.spell("batch", fmt::to_string(other.batch)),
+                                 options.spell("accumulate", fmt::to_string(other.accumulate)));
+            changed = {"batch", "accumulate"};
+        }
+        const Change change = fitting_plan(shared, bytes, task, other);
+        if (!change.fits) continue;
+        return fmt::format("{0} processes (mpirun -np {0}) with {1} {2}{3}", shared.ranks, flags, change.flags,
+                           replaced(profile, options, changed));
+    }
+    return "";
 }
 
 }  // namespace
@@ -123,9 +164,11 @@ std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& 
                               ? Change{false, "parameters and optimizer state alone take " + size_text(resident)}
                               : fitting_plan(profile, bytes, task, options);
     if (change.fits) return change.words + "; or with " + more;
+    const std::string shared = shared_by_processes(profile, bytes, task, options);
+    const std::string ways = shared.empty() ? more : fmt::format("{}, or {}", shared, more);
     return options.resume.empty()
-               ? fmt::format("{}: use a smaller model or {}", change.words, more)
-               : fmt::format("a training that is resumed keeps its batch, and {}: use {}", change.words, more);
+               ? fmt::format("{}: use a smaller model{} {}", change.words, shared.empty() ? " or" : ",", ways)
+               : fmt::format("a training that is resumed keeps its batch, and {}: use {}", change.words, ways);
 }
 
 OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,

@@ -60,15 +60,15 @@ class GpuProcesses(ProcessesCase):
         self.assertEqual(self.summary(2, *flags, "--resume", then)["state_sha256"], self.figures(*flags)["state_sha256"])
 
     def launched(self, *flags, ranks=((0, {}), (1, {}))):
-        """Standard error and status of processes that no MPI has started, by (rank, more of the environment)."""
+        """Standard error and status of processes that no MPI has started, by (rank, more of the environment, flags)."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         jobs = []
-        for rank, more in ranks:
+        for rank, more, *own in ranks:
             told = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
-            jobs.append(subprocess.Popen(self.command(*flags), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            jobs.append(subprocess.Popen(self.command(*flags, *own), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                          env=environment))
         ends = [job.communicate(timeout=HANGS) for job in jobs]
         self.assertEqual(ends[-1][0], "" if len(jobs) > 1 else ends[0][0])  # the first one alone prints
@@ -80,7 +80,10 @@ class GpuProcesses(ProcessesCase):
         # torchrun itself listens at the port that it names.
         port = 20000 + os.getpid() % 10000
         agent = {"TORCHELASTIC_USE_AGENT_STORE": "True", "MASTER_PORT": port}
-        for ranks in (((0, {}), (1, {})), ((0, {"LOCAL_RANK": None}), (1, {})), ((0, agent), (1, {"MASTER_PORT": port + 1}))):
+        one_each = {"LOCAL_RANK": 0}  # of two machines
+        for ranks in (((0, {}), (1, {})), ((0, {"LOCAL_RANK": None}), (1, {})), ((0, agent), (1, {"MASTER_PORT": port + 1})),
+                      ((0, one_each), (1, one_each)), ((0, {"MASTER_ADDR": "::1"}), (1, {"MASTER_ADDR": "[::1]"})),
+                      ((0, {"NCCL_COMM_ID": f"here:{port}"}), (1, {"NCCL_COMM_ID": f"here:{port}", "MASTER_ADDR": None}))):
             for errors, status in self.launched("--json", file, ranks=ranks):
                 self.assertEqual(status, 0, errors)
             with open(file, encoding="utf-8") as stream:
@@ -90,6 +93,19 @@ class GpuProcesses(ProcessesCase):
             self.assertEqual([rank["peak_bytes_allocated"] for rank in summary["ranks"]],
                              [rank["peak_bytes_allocated"] for rank in together["ranks"]])
             os.remove(file)
+
+    def test_hosts_without_mpi_say_more_than_their_window_holds(self):
+        flags = ("--width", "384", "--steps", "1", "--shard", "gradients")  # pieces of 1.1 MiB of optimizer state
+        file = self.path("launched.json")
+        for errors, status in self.launched(*flags, "--json", file):
+            self.assertEqual(status, 0, errors)
+        with open(file, encoding="utf-8") as stream:
+            self.assertEqual(json.load(stream)["state_sha256"], self.summary(2, *flags)["state_sha256"])
+
+    def test_errors_of_processes_without_mpi_end_them(self):
+        for errors, status in self.launched(ranks=((0, {}), (1, {}, "--lr", "0.5"))):
+            self.assertEqual(status, 1, errors)
+            self.assertIn("process 1 has", errors)
 
     def test_the_script_for_real_gpus_compares_ranks_with_one(self):
         folder = pathlib.Path(self.path("build"))

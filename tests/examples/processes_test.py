@@ -1,6 +1,7 @@
 """The training programs under mpirun: what several processes train, take and leave behind."""
 import os
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -126,6 +127,14 @@ class Processes(ProcessesCase):
             (line,) = self.own_lines(errors)
             for part in parts:
                 self.assertIn(part, line)
+
+    def test_as_many_as_an_advice_names_have_room(self):
+        for limit in (6 << 20, 4 << 20):
+            flags = ("--layers", "4", "--width", "96", "--steps", "3")
+            line = self.fails(3, (*flags, "--memory-limit", limit), "out of memory")
+            advice = re.search(r"(\d+) processes \(mpirun -np (\d+)\) with (.*) in place of --memory-limit and --recompute, or", line)
+            self.assertEqual(advice[1], advice[2])
+            self.together(int(advice[1]), *flags, *advice[3].split())
 
     def test_a_launcher_without_mpi_is_refused(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}

@@ -6,7 +6,8 @@ from program import ADVICE, SHARDS, ProgramCase, shard
 
 PAGE = 2 << 20
 NOTHING = re.compile(r"(no plan needs less than|parameters and optimizer state alone take) \d+\.\d [kMG]B \((?P<least>\d+) bytes\): "
-                     r"use a smaller model or --memory-limit (?P<more>\d+)$")
+                     r"use a smaller model(?: or|, (?P<processes>\d+) processes \(mpirun -np \d+\) with (?P<flags>.*) in place of [a-z -]+, or) "
+                     r"--memory-limit (?P<more>\d+)$")
 
 
 class Refused(ProgramCase):
@@ -44,6 +45,9 @@ class Refused(ProgramCase):
             if "no plan" in line:
                 self.predicted("--budget", least, *split)
             self.predicted(*self.smaller, "--memory-limit", limit)
+            if nothing["processes"]:
+                ranks = self.predicted(*nothing["flags"].split(), "--ranks", nothing["processes"])["ranks"]
+                self.assertLessEqual(max(rank["peak_bytes_reserved_predicted"] for rank in ranks), limit)
             return False
         self.assertIn(" in place of --memory-limit and --recompute: ", line)
         taken = self.predicted(*fits["flags"].split())

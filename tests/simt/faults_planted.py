@@ -1085,7 +1085,7 @@ FAULTS = [
         ("nccl: the host waits for each segment", "if (!group_ || !on_cuda(exec.stream())) finish_first();", "finish_first();"),
         ("nccl: all segments at once", "    if (under_way_.size() == kUnderWay) finish_first();\n", ""),
         ("nccl: nobody waits for what was spread", "    await_exchanges(parameters_.context().exec());\n    open_ = false;", "    open_ = false;"),
-        ("nccl: memory goes back before its exchange", "        await_exchanges(parameters_.context().exec());\n    } catch", "    } catch"),
+        ("nccl: memory goes back before its exchange", "        if (group_) await_exchanges(parameters_.context().exec());\n    } catch", "    } catch"),
         ("nccl: what was given up goes on", "    under_way_.clear();\n", "")),
     *of("ranks", "optim/optimizer.cpp", "dist_sharded_training_test", "*",
         ("state of all", "places_[i].own = {first, end - first};\n            elements += state_room(end - first);",
