@@ -116,6 +116,24 @@ TEST(Nccl, MayFailAtAnyCall) {
     }
 }
 
+TEST(Nccl, TellsOfARankThatFailsWhileAllJoin) {
+    std::string error;
+    EXPECT_THROW(run_ranks(2,
+                           [&](const std::shared_ptr<Group>& hosts) {
+                               fake_nccl_fail(hosts->rank() == 1 ? 1 : 0);
+                               Context context = Context::cuda(hosts->rank(), {.group = over_nccl(hosts, kFake)});
+                               const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+                               try {
+                                   sum_over_ranks(context.exec(), *context.group(), values.array());
+                               } catch (const DeviceError& failure) {
+                                   if (hosts->rank() == 0) error = failure.what();
+                                   throw;
+                               }
+                           }),
+                 Error);
+    EXPECT_THAT(error, HasSubstr("rank 0: ncclCommInitRankConfig failed: remote process exited"));
+}
+
 TEST(Nccl, FailsForGood) {
     std::vector<std::string> errors(2);
     EXPECT_THROW(run_ranks(2,

@@ -217,6 +217,8 @@ NcclResult ncclCommInitRankConfig(NcclCommunicator** comm, int ranks, NcclId id,
     if (!exists(made->folder)) return refuse(kInvalidArgument, "ncclCommInitRankConfig: no id of ncclGetUniqueId");
     if (fails("ncclCommInitRankConfig", made.get())) return kSystemError;
     if (rank < 0 || rank >= ranks) return refuse(kInvalidArgument, "ncclCommInitRankConfig: there is no such rank");
+    if (exists(made->file("joined" + std::to_string(rank))))
+        return refuse(kInvalidUsage, "ncclCommInitRankConfig: the id is another communicator's");
     if (!config || config->magic != 0xcafebeef || config->size < sizeof(NcclConfig) || config->version < 21400)
         return refuse(kInvalidArgument, "ncclCommInitRankConfig: the configuration was not initialised");
     if (config->blocking != 0) return refuse(kInvalidUsage, "ncclCommInitRankConfig: it would block for ever");
