@@ -102,6 +102,11 @@ class GpuProcesses(ProcessesCase):
         with open(file, encoding="utf-8") as stream:
             self.assertEqual(json.load(stream)["state_sha256"], self.summary(2, *flags)["state_sha256"])
 
+    def test_more_processes_than_a_machine_has_gpus_are_on_several(self):
+        each = {"WORLD_SIZE": 3, "LOCAL_RANK": 0}
+        for errors, status in self.launched(ranks=[(rank, each) for rank in range(3)]):
+            self.assertEqual(status, 0, errors)
+
     def test_errors_of_processes_without_mpi_end_them(self):
         for errors, status in self.launched(ranks=((0, {}), (1, {}, "--lr", "0.5"))):
             self.assertEqual(status, 1, errors)
