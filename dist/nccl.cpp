@@ -222,20 +222,22 @@ class NcclHosts final : public Group {
             const std::vector<Extent> out = now(sends), in = now(receives);
             for (std::size_t q = 0; q < peers; ++q) {
                 if (out[q].bytes > 0)
-                    device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes);
+                    device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes,
+                                            CudaQueue::exchanges);
             }
-            device_->synchronize();
             link_.exchange(*device_, from, out, to, in);
-            device_->synchronize();
+            device_->record(*arrived_, CudaQueue::exchanges);
             for (std::size_t q = 0; q < peers; ++q) {
                 if (in[q].bytes > 0)
-                    device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes);
+                    device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes,
+                                          arrived_.get());
             }
         }
     }
 
     std::unique_ptr<CudaDevice> device_;
     memory::DeviceMemory memory_{device_->make_driver()};
+    std::unique_ptr<kernels::CudaEvent> arrived_ = device_->make_event();
     memory::Buffer windows_ = memory::Buffer::allocate(memory_, 2 * kWindows, 0, {});
     NcclLink link_;
 };

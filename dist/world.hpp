@@ -30,6 +30,8 @@ class World {
     static int told_rank();
     int rank() const { return rank_; }
     int ranks() const { return ranks_; }
+    /// Among those of this machine: the number of its GPU.
+    int local_rank() const { return local_rank_; }
     /// All processes; null if this is the only one, and before `cuda` without an MPI.
     const std::shared_ptr<Group>& group() const { return group_; }
     /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its

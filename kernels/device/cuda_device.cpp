@@ -107,8 +107,7 @@ class RuntimeDevice final : public CudaDevice {
     void write(const void* host, void* device, std::size_t bytes, CudaQueue to) override {
         make_current();
         bool waited = false;
-        CudaStaging& staging = to == CudaQueue::compute ? staging_ : uploads_staging_;
-        const cudaError_t error = staging.copy(host, device, bytes, queue(to), waited);
+        const cudaError_t error = staging_[static_cast<std::size_t>(to)].copy(host, device, bytes, queue(to), waited);
         if (error != cudaSuccess) cudaStreamSynchronize(queue(to));  // what is under way will have no event behind it
         check("copy to the device", error);
         if (waited) count_wait();
@@ -163,8 +162,8 @@ class RuntimeDevice final : public CudaDevice {
     void check(const char* call, cudaError_t error) { check_cuda(this, call, error); }
 
     std::array<OwnedStream, kCudaQueues> streams_;
-    std::unique_ptr<CudaEvent> reached_;     ///< what a copy to the host waits for
-    CudaStaging staging_, uploads_staging_;  // one for each queue: page-locked memory is used in its queue's order
+    std::unique_ptr<CudaEvent> reached_;            ///< what a copy to the host waits for
+    std::array<CudaStaging, kCudaQueues> staging_;  ///< page-locked memory, used in its queue's order
 };
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }

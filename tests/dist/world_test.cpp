@@ -42,6 +42,7 @@ TEST_F(World, IsThatOfALauncher) {
     const dist::World world = dist::World::join();
     EXPECT_EQ(world.rank(), 3);
     EXPECT_EQ(world.ranks(), 4);
+    EXPECT_EQ(world.local_rank(), 1);
     EXPECT_EQ(dist::World::told_rank(), 3);
     EXPECT_EQ(world.group(), nullptr);
     EXPECT_THAT([&] { world.context(); }, ThrowsMessage<Error>(HasSubstr("start with mpirun")));
@@ -65,7 +66,9 @@ TEST_F(World, CountsARanksMachineFromWhatItWasTold) {
     EXPECT_THAT([] { dist::World::join(); },
                 ThrowsMessage<Error>("LOCAL_WORLD_SIZE is \"1\", and no number from 2 to 4"));
     unsetenv("LOCAL_WORLD_SIZE");
-    EXPECT_NO_THROW(dist::World::join());
+    EXPECT_EQ(dist::World::join().local_rank(), 1);
+    unsetenv("LOCAL_RANK");
+    EXPECT_EQ(dist::World::join().local_rank(), 3);  // all are on one
 }
 
 }  // namespace

@@ -129,6 +129,10 @@ class GpuProcesses(ProcessesCase):
                 self.assertEqual((result["gpus"], result["ranks"]), (gpus, 2), result)
                 self.assertEqual(result["one"]["state_sha256"], result["all"]["state_sha256"], result)
                 self.assertIn("the bits of one", next(gpu.table.dist(result)))
+            runner.ours["HEADROOM_NCCL"] = "/nowhere/libnccl.so.2"
+            result = gpu.run_dist(runner, 2, quick=True)
+            self.assertRegex(result["error"], "^all: [^$]*NCCL")
+            self.assertTrue(next(gpu.table.dist(result)).startswith("! 2 ranks over NCCL, 2 GPUs: "))
             (folder / "examples" / "train_gpt").unlink()
             self.assertIn("was not built", gpu.run_dist(runner, 2, quick=True)["error"])
 

@@ -43,14 +43,14 @@ class RuntimeDevice : public testing::TestWithParam<int> {
     std::mt19937_64 random{static_cast<std::uint64_t>(GetParam())};
 };
 
-/// More than all chunks of page-locked memory hold, on two queues in turn; the host's memory is used again at once.
+/// More than all chunks of page-locked memory hold, on three queues in turn; the host's memory is used again at once.
 TEST_P(RuntimeDevice, UploadsArriveWholeAndInOrder) {
-    const CudaQueue queues[] = {CudaQueue::compute, CudaQueue::uploads};
-    Bytes expected[2], found[2];
+    const CudaQueue queues[] = {CudaQueue::compute, CudaQueue::uploads, CudaQueue::exchanges};
+    Bytes expected[3], found[3];
     for (auto* memory : {&expected, &found})
         for (Bytes& half : *memory) half.resize(std::size_t{3} << 20);
-    for (std::size_t copied = 0; copied < std::size_t{40} << 20;) {
-        const std::size_t queue = random() % 2, most = random() % 3 == 0 ? std::size_t{2} << 20 : 5000;
+    for (std::size_t copied = 0; copied < std::size_t{60} << 20;) {
+        const std::size_t queue = random() % 3, most = random() % 3 == 0 ? std::size_t{2} << 20 : 5000;
         Bytes bytes = noise(1 + random() % most);
         const std::size_t at = random() % (found[queue].size() - bytes.size());
         std::copy(bytes.begin(), bytes.end(), expected[queue].begin() + static_cast<std::ptrdiff_t>(at));
@@ -60,7 +60,7 @@ TEST_P(RuntimeDevice, UploadsArriveWholeAndInOrder) {
     }
     device->synchronize();
     EXPECT_TRUE(fake_runtime::idle());
-    for (int i = 0; i < 2; ++i) EXPECT_TRUE(found[i] == expected[i]) << "queue " << i;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(found[i] == expected[i]) << "queue " << i;
 }
 
 TEST_P(RuntimeDevice, TheHostIsNoMoreThanOneRoundAhead) {

@@ -324,7 +324,7 @@ FAULTS = [
     *of("host", "optim/step_ledger.cpp", "examples_feed_training_cuda_test", "*MakesItsEvents*",
         ("steps: events are made in the loop", "for (WorkPoint& point : decided_) point.mark(exec);", "")),
     *of("host", K + "device/cuda_device.cpp", "kernels_runtime_device_test", "*",
-        ("device: one staging for two queues", "to == CudaQueue::compute ? staging_ : uploads_staging_", "staging_"),
+        ("device: one staging for two queues", "staging_[static_cast<std::size_t>(to)].copy", "staging_[0].copy"),
         ("device: a download waits for nothing", "wait(CudaQueue::downloads, after ? *after : *reached_);", ""),
         ("device: a download waits for an old event", "if (!after) record(*reached_, CudaQueue::compute);", ""),
         ("device: a download that nobody waits for", "transfer(device, host, bytes, cudaMemcpyDeviceToHost, CudaQueue::downloads);\n        synchronize_with(CudaQueue::downloads);",
