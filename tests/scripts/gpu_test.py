@@ -58,6 +58,22 @@ class Limits(unittest.TestCase):
         self.assertEqual(gpu.run_json(shell(f"{code} sleep 60"), runner(), most=2, rest="]}"), {**rows, "error": "stopped"})
         self.assertEqual(gpu.run_json(shell(f"{code} exit 3"), runner(), rest="]}"), {**rows, "error": "ended with 3"})
 
+    def test_a_rank_that_fails_is_the_result(self):
+        summary = {"state_sha256": "a", "val_loss": 2.5, "tokens_per_second": 10}
+        code = f"""[ "$RANK" = "$FAILS" ] && {{ echo rank $RANK is broken; exit 3; }}
+            for file; do :; done; [ "${{RANK:-0}}" != 0 ] || echo '{json.dumps(summary)}' >"$file" """
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
+            program = pathlib.Path(folder, "examples", "train_gpt")
+            program.parent.mkdir()
+            program.write_text(f"#!/bin/sh\n{code}\n", encoding="utf-8")
+            program.chmod(0o755)
+            for fails in ("0", "2"):
+                with mock.patch.dict(os.environ, FAILS=fails):
+                    self.assertEqual(gpu.run_dist(runner(), 3, quick=True),
+                                     {"gpus": 3, "ranks": 3, "one": summary, "error": f"all: rank {fails} is broken"})
+            with mock.patch.dict(os.environ, FAILS="none"):
+                self.assertEqual(gpu.run_dist(runner(), 1, quick=True), {"gpus": 1, "ranks": 2, "one": summary, "all": summary})
+
     @unittest.skipUnless(shutil.which("ctest"), "ctest is not in the PATH")
     def test_tests_that_are_cut_short_report(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
