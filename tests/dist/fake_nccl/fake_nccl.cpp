@@ -100,6 +100,12 @@ NcclResult refuse(NcclResult how, const std::string& why) {
     return how;
 }
 
+/// Of what NVIDIA's may hang in, or never return from.
+[[noreturn]] void give_up(const char* why) {
+    std::fprintf(stderr, "fake NCCL: %s\n", why);
+    std::abort();
+}
+
 std::shared_ptr<NcclCommunicator> known(const NcclCommunicator* comm) {
     for (const auto& one : communicators) {
         if (one.get() == comm) return one;
@@ -297,7 +303,7 @@ NcclResult ncclCommDestroy(NcclCommunicator* comm) {
     const std::shared_ptr<NcclCommunicator> gone = known(comm);
     if (!gone) return refuse(kInvalidArgument, "ncclCommDestroy: no communicator of this rank");
     if (fails("ncclCommDestroy", comm)) return kSystemError;
-    if (!comm->finalized || comm->questions > 0) return refuse(kInvalidUsage, "ncclCommDestroy: it is not finalized");
+    if (!comm->finalized || comm->questions > 0) give_up("ncclCommDestroy of what is not finalized");
     std::erase(communicators, gone);
     gone->leave();
     return kNcclSuccess;
@@ -306,10 +312,7 @@ NcclResult ncclCommDestroy(NcclCommunicator* comm) {
 NcclResult ncclCommAbort(NcclCommunicator* comm) {
     const std::shared_ptr<NcclCommunicator> gone = known(comm);
     if (!gone) return refuse(kInvalidArgument, "ncclCommAbort: no communicator of this rank");
-    if (group.open) {  // NVIDIA's would put it off until the group ends
-        std::fputs("fake NCCL: ncclCommAbort in a group\n", stderr);
-        std::abort();
-    }
+    if (group.open) give_up("ncclCommAbort in a group");  // NVIDIA's would put it off until the group ends
     std::erase(communicators, gone);
     gone->fail();
     gone->leave();
