@@ -1120,7 +1120,7 @@ FAULTS = [
     *of("ranks", "core/group.cpp", "dist_emulated_nccl_test", "*",
         ("nccl: sent before it is made", "            stream.device->wait(CudaQueue::exchanges, *end_of(*stream.device, CudaQueue::compute));\n", ""),
         ("nccl: used before it has come", "if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) cuda->device->wait(CudaQueue::compute, *sum.arrived);", ""),
-        ("nccl: rows are read before they have come", "            stream.device->wait(CudaQueue::compute, *end_of(*stream.device, CudaQueue::exchanges));\n", "")),
+        ("nccl: rows are read before they have come", "            stream.device->wait(CudaQueue::compute, *end_of(*stream.device, CudaQueue::exchanges));\n", "            static_cast<void>(stream);\n")),
     *of("ranks", "optim/optimizer.cpp", "dist_emulated_training_test", "*",
         ("nccl: steps on before values have come", "    if (parameters_.shards() > 1) await_exchanges(parameters_.context().exec());\n", "")),
     *of("ranks", "kernels/channel_norm/running.cu", "dist_emulated_training_test", "*Running*",
