@@ -166,9 +166,9 @@ TEST(RanksOnGpus, ABackwardThatFailsLeavesNothingOnItsWay) {
                         FiveWeights training(context, shard);
                         if (fails) training.fail();
                         // Into the memory that was given back.
-                        const std::vector<float> ones(1600, 1.0f);
+                        const std::vector<float> ones(768, 1.0f);
                         std::vector<Tensor> held;
-                        for (int i = 0; i < 8; ++i) held.push_back(context.from_host(ones, {40, 40}));
+                        for (int i = 0; i < 16; ++i) held.push_back(context.from_host(ones, {768}));
                         training.step();
                         training.step();
                         for (const Tensor& tensor : held) EXPECT_EQ(tensor.to_vector<float>(), ones);
