@@ -36,6 +36,8 @@ using testing::ThrowsMessage;
 
 constexpr Case kSmall{.micro_batches = 5, .layers = 1, .width = 8, .seed = 7};
 
+constexpr const char* kNoRoom = "ThreadSanitizer needs more than a process may map";
+
 Outcome train(Context& context, Shard shard) {
     Case how = kSmall;
     how.shard = shard;
@@ -45,6 +47,7 @@ Outcome train(Context& context, Shard shard) {
 }
 
 TEST(RanksOnGpus, ShardedGradientsGiveTheBitsOfOneGpu) {
+    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
     Context context = Context::cuda(0, {.seed = 7});
     const Outcome one = train(context, Shard::gradients);
     for (const int ranks : {2, 3, 4}) {
@@ -59,6 +62,7 @@ TEST(RanksOnGpus, ShardedGradientsGiveTheBitsOfOneGpu) {
 }
 
 TEST(RanksOnGpus, GivesTheBitsOfTheHostsEngine) {
+    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
     for (const Shard shard : {Shard::none, Shard::state}) {
         const auto work = [&](Context& rank) { return train(rank, shard); };
         const std::vector<Outcome> host = on_gpus(3, work, Engine::host);
@@ -193,6 +197,7 @@ TEST(RanksOnGpus, RunningStatisticsTakeInAllMicroBatchesInOrder) {
 }
 
 TEST(RanksOnGpus, RanksTakeTheMemoryThatIsRehearsed) {
+    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
     for (const Shard shard : {Shard::none, Shard::state, Shard::gradients}) {
         const auto both = on_gpus(3, [&](Context& rank) {
             const Outcome real = train(rank, shard);
