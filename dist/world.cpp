@@ -178,8 +178,7 @@ void World::read_launcher() {
     if (host.empty() || variable("MASTER_PORT").empty()) {
         throw Error(
             "RANK and WORLD_SIZE are set, and MASTER_ADDR and MASTER_PORT, where the first process is met, are not: "
-            "set "
-            "all, or start with mpirun");
+            "set all, or start with mpirun");
     }
     // torchrun itself listens at this port, unless each process has been told to.
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;

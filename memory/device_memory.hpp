@@ -71,8 +71,7 @@ class DeviceMemory {
     void deallocate(Block* block);
     /// Records that work queued on `stream`, another one than the block's, uses the block: its next user waits for that
     /// work, too. Call it after queueing the work, any number of times. Only tests and replayed traces use it so far;
-    /// offload to the host's memory and several processes will. Errors: as `deallocate`; DeviceError for a stream from
-    /// 64 on.
+    /// offload to the host's memory will. Errors: as `deallocate`; DeviceError for a stream from 64 on.
     void record_use(Block* block, StreamId stream);
 
     /// The number of a stream that was made elsewhere (on CUDA a CUstream), which must live as long as this object; the

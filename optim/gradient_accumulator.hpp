@@ -111,8 +111,8 @@ class GradientAccumulator {
     /// gradients as soon as all of them are complete, with those that no micro-batch of the step has reached left out
     /// (see Parameters::on_segment_complete, which this takes over). What it queues comes before the rest of that
     /// backward. Of several ranks, each calls it in its own last backward, with its own sums. A CUDA graph of the last
-    /// micro-batch holds what the listener queued, which is not called again. Empty:
-    /// none. Errors: Error with `Shard::gradients`, which are gone by then.
+    /// micro-batch holds what the listener queued, which is not called again. Empty: none. Errors: Error with
+    /// `Shard::gradients`, which are gone by then.
     void on_complete(std::function<void(const GradientSegment&)> listener);
 
     /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of

@@ -41,7 +41,7 @@ void GradientExchange::end_round() {
         add(segments[next_]);
     }
     while (!under_way_.empty()) finish_first();
-    await_exchanges(parameters_.context().exec());
+    if (group_) await_exchanges(parameters_.context().exec());
     open_ = false;
 }
 

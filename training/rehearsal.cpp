@@ -109,6 +109,7 @@ std::string shared_by_processes(const Profile& profile, std::size_t bytes, const
     // Without a limit, those on one machine's processors would share the memory that does not suffice.
     if (profile.ranks > 1 || profile.compute.graphs || (profile.memory_limit == 0 && !profile.cuda)) return "";
     constexpr int kMost = 8;
+    const bool splits = options.accumulate < kMost && options.resume.empty() && may_split(profile, task, options);
     Profile shared = profile;
     shared.memory_limit = 0;  // the budget is in its place
     for (shared.ranks = 2; shared.ranks <= kMost; shared.ranks *= 2) {
@@ -118,7 +119,7 @@ std::string shared_by_processes(const Profile& profile, std::size_t bytes, const
         std::vector<std::string> changed;
         if (options.accumulate < shared.ranks) {
             const std::int64_t samples = options.batch * options.accumulate;
-            if (samples % shared.ranks != 0 || !options.resume.empty() || !may_split(profile, task, options)) return "";
+            if (samples % shared.ranks != 0 || !splits) return "";
             other.batch = samples / shared.ranks;
             other.accumulate = shared.ranks;
             flags += fmt::format(" {} {}", options.spell("batch", fmt::to_string(other.batch)),

@@ -27,20 +27,6 @@ inline constexpr bool kFreedWhileQueued = true;
 inline constexpr bool kFreedWhileQueued = true;
 #endif
 
-/// ThreadSanitizer maps memory for each thread of a kernel, which the emulator keeps: of several ranks' larger kernels
-/// more than Linux lets a process map.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kRoomForRanks = false;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kRoomForRanks = false;
-#else
-inline constexpr bool kRoomForRanks = true;
-#endif
-#else
-inline constexpr bool kRoomForRanks = true;
-#endif
-
 class AnyOrder : public testing::TestWithParam<kernels::EmulatedOrder> {
   protected:
     void SetUp() override {

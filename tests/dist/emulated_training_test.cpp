@@ -19,6 +19,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/dist/emulated_gpus.hpp>
 #include <headroom/tests/dist/training.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom {
 namespace {
@@ -36,6 +37,7 @@ using testing::ThrowsMessage;
 
 constexpr Case kSmall{.micro_batches = 5, .layers = 1, .width = 8, .seed = 7};
 
+/// ThreadSanitizer maps memory for each thread of a kernel, which the emulator keeps.
 constexpr const char* kNoRoom = "ThreadSanitizer needs more than a process may map";
 
 Outcome train(Context& context, Shard shard) {
@@ -47,7 +49,7 @@ Outcome train(Context& context, Shard shard) {
 }
 
 TEST(RanksOnGpus, ShardedGradientsGiveTheBitsOfOneGpu) {
-    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
+    if (kernels::test::kRaces) GTEST_SKIP() << kNoRoom;
     Context context = Context::cuda(0, {.seed = 7});
     const Outcome one = train(context, Shard::gradients);
     for (const int ranks : {2, 3, 4}) {
@@ -62,7 +64,7 @@ TEST(RanksOnGpus, ShardedGradientsGiveTheBitsOfOneGpu) {
 }
 
 TEST(RanksOnGpus, GivesTheBitsOfTheHostsEngine) {
-    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
+    if (kernels::test::kRaces) GTEST_SKIP() << kNoRoom;
     for (const Shard shard : {Shard::none, Shard::state}) {
         const auto work = [&](Context& rank) { return train(rank, shard); };
         const std::vector<Outcome> host = on_gpus(3, work, Engine::host);
@@ -197,7 +199,7 @@ TEST(RanksOnGpus, RunningStatisticsTakeInAllMicroBatchesInOrder) {
 }
 
 TEST(RanksOnGpus, RanksTakeTheMemoryThatIsRehearsed) {
-    if (!test::kRoomForRanks) GTEST_SKIP() << kNoRoom;
+    if (kernels::test::kRaces) GTEST_SKIP() << kNoRoom;
     for (const Shard shard : {Shard::none, Shard::state, Shard::gradients}) {
         const auto both = on_gpus(3, [&](Context& rank) {
             const Outcome real = train(rank, shard);

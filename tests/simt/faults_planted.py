@@ -1084,7 +1084,7 @@ FAULTS = [
     *of("ranks", "optim/gradient_exchange.cpp", "dist_emulated_training_test", "*",
         ("nccl: the host waits for each segment", "if (!group_ || !on_cuda(exec.stream())) finish_first();", "finish_first();"),
         ("nccl: all segments at once", "    if (under_way_.size() == kUnderWay) finish_first();\n", ""),
-        ("nccl: nobody waits for what was spread", "    await_exchanges(parameters_.context().exec());\n    open_ = false;", "    open_ = false;"),
+        ("nccl: nobody waits for what was spread", "    if (group_) await_exchanges(parameters_.context().exec());\n    open_ = false;", "    open_ = false;"),
         ("nccl: memory goes back before its exchange", "        if (group_) await_exchanges(parameters_.context().exec());\n    } catch", "    } catch"),
         ("nccl: what was given up goes on", "    under_way_.clear();\n", "")),
     *of("ranks", "optim/optimizer.cpp", "dist_sharded_training_test", "*",

@@ -2,7 +2,7 @@
 // The work that may still use the bytes of a block: per stream the ticket of the event to wait for. Three streams
 // are kept with their tickets. Merged blocks of a program with many streams may have more: of those only the stream
 // is kept, and a wait is for its newest event. A context has one stream, so only tests and replayed traces have more
-// so far; offload to the host's memory and several processes will.
+// so far; offload to the host's memory will.
 //
 //     memory::PendingSet pending;
 //     pending.add(0, ticket);
