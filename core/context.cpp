@@ -34,7 +34,7 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
     : device_(std::move(device)),
       stream_(stream),
       memory_(std::move(memory)),
-      group_(options.group),
+      group_(options.group && options.group->ranks() > 1 ? options.group : nullptr),
       seed_(options.seed),
       tuning_file_(options.tuning_file),
       tape_(*this, Exec(stream_, *memory_)) {

@@ -41,7 +41,7 @@ struct ContextOptions {
     /// New memory holds NaN, and -1 as integers, until something else is written: this shows where an op reads too
     /// early. Slow; `test::check_op` does it.
     bool fill_uninitialized_memory = false;
-    /// The processes that train together, of which this context is one rank; null: it is alone.
+    /// The processes that train together, of which this context is one rank; null, or of one rank: it is alone.
     std::shared_ptr<Group> group = nullptr;
 };
 

@@ -134,6 +134,15 @@ TEST(ShardedTraining, TakesTheMemoryThatIsRehearsed) {
     }
 }
 
+// So that it takes what a dry run of one rank takes.
+TEST(ShardedTraining, OfOneRankIsThatOfOneProcess) {
+    run_ranks(1, [](const std::shared_ptr<Group>& group) {
+        EXPECT_EQ(Context::cpu({.threads = 1, .group = group}).group(), nullptr);
+    });
+    const Case how{.micro_batches = 4, .layers = 3, .width = 64};
+    EXPECT_EQ(together(1, how, 3)[0].peak, alone(how, 3).peak);
+}
+
 /// The peak of one of two ranks, and the bytes of its parameters.
 std::pair<std::size_t, std::size_t> rehearsed(Shard shard) {
     Profile profile = Context::cpu({.threads = 1}).profile();
