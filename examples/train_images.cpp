@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -169,12 +170,13 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
         training::MeanLoss mean;
         training::Accuracy accuracy;
         training::ClassesSeen classes(images_.classes);
-        each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch& host) {
-            const Tensor logits = model_(batch[0]);
-            mean.add(cross_entropy(logits, batch[1]));
-            accuracy.add(logits, batch[1]);
-            classes.add(host.labels);
-        });
+        each_validation_batch(watch, std::tie(mean, accuracy, classes),
+                              [&](const Batch& batch, const data::ImageBatch& host) {
+                                  const Tensor logits = model_(batch[0]);
+                                  mean.add(cross_entropy(logits, batch[1]));
+                                  accuracy.add(logits, batch[1]);
+                                  classes.add(host.labels);
+                              });
         return {.loss = mean.value(), .metrics = {accuracy.metric()}, .note = classes.note(images_.class_names)};
     }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -141,13 +142,14 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
         training::MeanLoss mean;
         training::ConfusionMatrix confusion(flags_.classes);
         training::ClassesSeen classes(flags_.classes);
-        each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch& host) {
-            const Tensor logits = model_(batch[0]);
-            mean.add(loss_of(logits, batch[1]));
-            confusion.add(argmax(logits, 1).to_vector<std::int64_t>(), host.masks);
-            classes.add(host.masks);
-        });
-        if (mean.terms == 0 && !context().dry())
+        each_validation_batch(watch, std::tie(mean, confusion, classes),
+                              [&](const Batch& batch, const data::ImageBatch& host) {
+                                  const Tensor logits = model_(batch[0]);
+                                  mean.add(loss_of(logits, batch[1]));
+                                  confusion.add(argmax(logits, 1).to_vector<std::int64_t>(), host.masks);
+                                  classes.add(host.masks);
+                              });
+        if (mean.terms() == 0 && !context().dry())
             throw FileError(fmt::format("{}: no pixel of the validation images has a class: all are --ignore {}",
                                         flags_.data.empty() ? flags_.masks : flags_.data, flags_.ignore));
         return {

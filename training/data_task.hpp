@@ -11,7 +11,7 @@
 //         training::Validation validate(const training::Watch& watch) override {       // if not by the loss alone
 //             training::MeanLoss mean;
 //             training::Accuracy accuracy;
-//             each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch&) {
+//             each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::ImageBatch&) {
 //                 const Tensor logits = net_(batch[0]);
 //                 mean.add(cross_entropy(logits, batch[1]));
 //                 accuracy.add(logits, batch[1]);
@@ -27,10 +27,13 @@
 // the memory depends.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include <headroom/core/context.hpp>
 #include <headroom/core/turns.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
@@ -51,6 +54,11 @@ std::vector<Tensor> upload(data::Feed& feed, const data::TokenBatch& batch);
 /// Features [N, F] and targets [N, M], or [N] for one target per sample.
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<std::int32_t>& batch);
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& batch);
+
+/// Calls `work` with what of a loader's batches is for this process, and then, where several train, `combine`. Errors:
+/// those of `work`; FileError on all of them if a FileError has left it on one.
+void share_validation(Context& context, const std::function<void(const data::LoaderShare&)>& work,
+                      const std::function<void(Group&)>& combine);
 
 /// The training data, the validation data, and their orders. A task keeps copies; copies of the library's data sets
 /// share their samples.
@@ -87,13 +95,11 @@ class DataTask : public Task {
     std::int64_t batches_per_epoch() const override { return loader_.sampler().batches(); }
     std::int64_t validation_batches() const override { return data_.in_order.batches(); }
 
-    /// The mean of `loss`; where several processes train, each computes some of the batches. Override it for more
-    /// figures.
+    /// The mean of `loss`. Override it for more figures.
     Validation validate(const Watch& watch) override {
-        SharedMean mean(context());
-        mean.collect([&] {
-            each_batch(watch, mean.share(), [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
-        });
+        MeanLoss mean;
+        each_validation_batch(watch, std::tie(mean),
+                              [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
         return {.loss = mean.value()};
     }
 
@@ -120,8 +126,16 @@ class DataTask : public Task {
             throw Error("DataTask: there is no upload for this kind of batch; override to_tensors");
         }
     }
-    /// Calls `work` with each batch of the validation data, as tensors and as it was read; on each process with all of
-    /// them.
+    /// Calls `work` with each batch of the validation data, as tensors and as it was read. Where several processes
+    /// train, each has its share of the batches, and in the end the figures of all: `combine(group)` of each is called.
+    /// Errors: those of `work`; FileError on all processes if one can't read a batch.
+    template <class... Figures, class Work>
+    void each_validation_batch(const Watch& watch, const std::tuple<Figures&...>& figures, const Work& work) {
+        share_validation(
+            context(), [&](const data::LoaderShare& share) { each_batch(watch, share, work); },
+            [&](Group& group) { std::apply([&](Figures&... all) { (all.combine(group), ...); }, figures); });
+    }
+    /// The same for figures that can't be combined: each process has all of the batches.
     template <class Work>
     void each_validation_batch(const Watch& watch, const Work& work) {
         each_batch(watch, {}, work);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,35 +12,27 @@
 
 namespace headroom::training {
 
-data::LoaderShare SharedMean::share() const {
-    const Group* const group = context_.group();
-    if (!group) return {};
-    return {group->rank(), group->ranks(), group->ranks()};
+MeanLoss::Sum MeanLoss::total() const {
+    Sum total;
+    for (const Sum& batch : batches_) {
+        total.sum += batch.sum;
+        total.terms += batch.terms;
+    }
+    return total;
 }
 
-void SharedMean::add(const Loss& loss) { own_.emplace_back().add(loss); }
-
-void SharedMean::collect(const std::function<void()>& work) {
-    std::exception_ptr unreadable;
-    try {
-        work();
-    } catch (const FileError&) {
-        unreadable = std::current_exception();
+void MeanLoss::combine(Group& group) {
+    std::vector<std::vector<Sum>> ranks;
+    for (const std::string& one :
+         gather(group, std::string(reinterpret_cast<const char*>(batches_.data()), batches_.size() * sizeof(Sum)))) {
+        ranks.emplace_back(one.size() / sizeof(Sum));
+        if (!one.empty()) std::memcpy(static_cast<void*>(ranks.back().data()), one.data(), one.size());
     }
-    Group* const group = context_.dry() ? nullptr : context_.group();
-    if (group && any(*group, unreadable ? 1 : 0) && !unreadable) throw FileError("another process can't read a batch");
-    if (unreadable) std::rethrow_exception(unreadable);
-    const std::string bytes(reinterpret_cast<const char*>(own_.data()), own_.size() * sizeof(MeanLoss));
-    std::vector<std::vector<MeanLoss>> all;
-    for (const std::string& one : group ? gather(*group, bytes) : std::vector{bytes}) {
-        all.emplace_back(one.size() / sizeof(MeanLoss));
-        if (!one.empty()) std::memcpy(static_cast<void*>(all.back().data()), one.data(), one.size());
-    }
-    for (std::size_t round = 0; round < all.front().size(); ++round) {
-        for (const std::vector<MeanLoss>& rank : all) {
+    batches_.clear();
+    for (std::size_t round = 0; round < ranks.front().size(); ++round) {
+        for (const std::vector<Sum>& rank : ranks) {
             if (round == rank.size()) break;  // the last round, which the later ranks have no part in
-            mean_.total += rank[round].total;
-            mean_.terms += rank[round].terms;
+            batches_.push_back(rank[round]);
         }
     }
 }
@@ -51,7 +42,23 @@ void Accuracy::add(const Tensor& logits, const Tensor& labels) {
     all_ += sum(ge(labels, 0)).item();
 }
 
+void Accuracy::combine(Group& group) {
+    const auto sum_of = [&](double own) {  // whole numbers, so that no order matters
+        const std::vector<double> ranks = gather(group, own);
+        return std::accumulate(ranks.begin(), ranks.end(), 0.0);
+    };
+    right_ = sum_of(right_);
+    all_ = sum_of(all_);
+}
+
 bool ClassesSeen::any() const { return std::ranges::find(seen_, true) != seen_.end(); }
+
+void ClassesSeen::combine(Group& group) {
+    const std::string own(seen_.begin(), seen_.end());
+    for (const std::string& rank : gather(group, own)) {
+        for (std::size_t label = 0; label < rank.size(); ++label) seen_[label] = seen_[label] || rank[label] != 0;
+    }
+}
 
 std::string ClassesSeen::note(const std::vector<std::string>& names) const {
     std::string only;
@@ -73,6 +80,16 @@ void ConfusionMatrix::add(std::span<const std::int64_t> predicted, std::span<con
             throw ShapeError(fmt::format("ConfusionMatrix: class {} is outside of [0, {})",
                                          truth[i] >= classes_ ? truth[i] : predicted[i], classes_));
         ++counts_[static_cast<std::size_t>(truth[i] * classes_ + predicted[i])];
+    }
+}
+
+void ConfusionMatrix::combine(Group& group) {
+    const std::vector<std::byte> ranks = gather(group, std::as_bytes(std::span(counts_)));
+    std::ranges::fill(counts_, 0);
+    for (std::size_t i = 0; i < ranks.size() / sizeof(std::int64_t); ++i) {
+        std::int64_t count = 0;
+        std::memcpy(&count, ranks.data() + i * sizeof count, sizeof count);
+        counts_[i % counts_.size()] += count;
     }
 }
 

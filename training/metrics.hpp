@@ -1,5 +1,7 @@
 #pragma once
-// Figures of a validation, added up batch by batch.
+// Figures of a validation, added up batch by batch. Where several processes share the batches out, `combine` makes of
+// each one's figure that of all, on each of them; once, behind the last batch. `DataTask::each_validation_batch` calls
+// it.
 //
 //     training::MeanLoss loss;
 //     training::Accuracy accuracy;
@@ -8,51 +10,36 @@
 //     accuracy.add(logits, labels);
 //     return training::Validation{.loss = loss.value(), .metrics = {accuracy.metric()}};
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <headroom/core/context.hpp>
+#include <headroom/core/group.hpp>
 #include <headroom/core/loss.hpp>
-#include <headroom/data/data_loader.hpp>
 #include <headroom/training/task.hpp>
 
 namespace headroom::training {
 
-/// The mean of losses over all of their terms; NaN without terms.
-struct MeanLoss {
-    double total = 0;
-    double terms = 0;
-
-    /// Waits for the device.
-    void add(const Loss& loss) {
-        total += loss.sum().item();
-        terms += loss.terms();
-    }
-    double value() const { return total / terms; }
-};
-
-/// The mean of losses over all of their terms, of batches that the processes of a context share out. They are added up
-/// in the order of batches, so that each process has the bits that one has alone.
-class SharedMean {
+/// The mean of losses over all of their terms.
+class MeanLoss {
   public:
-    /// The context outlives it.
-    explicit SharedMean(Context& context) : context_(context) {}
-
-    /// Of a loader, which batches are this process's.
-    data::LoaderShare share() const;
-    /// The next one of them. Waits for the device.
-    void add(const Loss& loss);
-    /// Calls `work`, which adds, and brings all processes together. Errors: those of `work`; FileError on all if a
-    /// FileError has left it on one.
-    void collect(const std::function<void()>& work);
-    double value() const { return mean_.value(); }
+    /// Of the next batch. Waits for the device.
+    void add(const Loss& loss) { batches_.push_back({loss.sum().item(), loss.terms()}); }
+    double terms() const { return total().terms; }
+    /// NaN without terms. Added up in the order of batches.
+    double value() const { return total().sum / total().terms; }
+    /// Of `ranks` processes each has added every `ranks`-th batch, from that of its rank's number on. The value has the
+    /// bits that one process gets.
+    void combine(Group& group);
 
   private:
-    Context& context_;
-    std::vector<MeanLoss> own_;
-    MeanLoss mean_;
+    struct Sum {
+        double sum = 0;
+        double terms = 0;
+    };
+    Sum total() const;
+
+    std::vector<Sum> batches_;
 };
 
 /// The share of samples whose largest logit belongs to their label.
@@ -65,6 +52,7 @@ class Accuracy {
     double value() const { return all_ > 0 ? right_ / all_ : 0; }
     /// "accuracy", in summaries "val_accuracy".
     Metric metric() const { return {"accuracy", "val_accuracy", value()}; }
+    void combine(Group& group);
 
   private:
     double right_ = 0;
@@ -84,6 +72,7 @@ class ClassesSeen {
     }
 
     bool any() const;
+    void combine(Group& group);
     /// "only class cat occurs in it"; empty where several occur. `names` may lack some, or be empty.
     std::string note(const std::vector<std::string>& names = {}) const;
 
@@ -100,6 +89,7 @@ class ConfusionMatrix {
     /// Adds true and predicted classes, the same number of each; a pixel whose true class is negative does not count.
     /// Errors: ShapeError for different numbers, or a class that does not exist.
     void add(std::span<const std::int64_t> predicted, std::span<const std::int32_t> truth);
+    void combine(Group& group);
 
     std::int64_t count(std::int64_t truth, std::int64_t predicted) const {
         return counts_[static_cast<std::size_t>(truth * classes_ + predicted)];

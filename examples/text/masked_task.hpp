@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
     training::Validation validate(const training::Watch& watch) override {
         training::MeanLoss mean;
         training::Accuracy accuracy;
-        each_validation_batch(watch, [&](const Batch& batch, const data::TokenBatch&) {
+        each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::TokenBatch&) {
             const Tensor logits = model_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
             accuracy.add(logits, batch[1]);

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 #include <headroom/headroom.hpp>
 
@@ -35,7 +36,7 @@ class Parabola final : public training::DataTask<Points> {
     training::Validation validate(const training::Watch& watch) override {
         training::MeanLoss mean;
         training::Accuracy accuracy;
-        each_validation_batch(watch, [&](const Batch& batch, const HostBatch&) {
+        each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const HostBatch&) {
             const Tensor logits = net_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
             accuracy.add(logits, batch[1]);

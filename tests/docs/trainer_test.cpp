@@ -1,5 +1,6 @@
 // The trainer that docs/guide.md shows.
 #include <filesystem>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ class Circle final : public training::DataTask<Points> {
     training::Validation validate(const training::Watch& watch) override {  // without it, by the loss alone
         training::MeanLoss mean;
         training::Accuracy accuracy;
-        each_validation_batch(watch, [&](const Batch& batch, const auto&) {
+        each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const auto&) {
             const Tensor logits = model_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
             accuracy.add(logits, batch[1]);

@@ -115,5 +115,20 @@ class ShardedImages(ProcessesCase):
         self.expect_one_training((2, 3, 4, 8))
 
 
+@shard(0)
+class ShardedSegmentation(ProcessesCase):
+    """A network with batch norm, whose validation counts pixels."""
+
+    program = "train_segmentation"
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.flags = ("--base-width", "2", "--height", "16", "--width", "16", "--clouds", "20", "--validation", "5", "--batch",
+                     "2", "--accumulate", "4", "--warmup", "1", "--steps", "3", "--threads", "1")
+
+    def test_sharded_gradients_give_the_same_bits(self):
+        self.assertIn("mean_iou", self.expect_one_training((2, 3)))
+
+
 if __name__ == "__main__":
     unittest.main()

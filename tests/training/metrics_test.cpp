@@ -1,11 +1,15 @@
 #include <headroom/training/metrics.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
 
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/create.hpp>
+#include <headroom/dist/threads.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/say.hpp>
 
@@ -73,6 +77,53 @@ TEST(ClassesSeen, AreNamedWhereThereIsOneAlone) {
     classes.add(std::vector<std::int32_t>{0});
     EXPECT_EQ(classes.note(), "");
     EXPECT_TRUE(classes.any());
+}
+
+// Of seven batches, the last of them smaller; the sums of their losses have other bits in another order.
+TEST(FiguresOfRanks, AreThoseOfOne) {
+    constexpr std::array<float, 7> kSums{1e-9F, 1e9F, 3.7F, -1e9F, 0.3F, 1e-3F, 7e5F};
+    struct Figures {
+        MeanLoss mean;
+        Accuracy accuracy;
+        ClassesSeen classes{3};
+        ConfusionMatrix confusion{3};
+    };
+    const auto add = [&](Context& context, Figures& figures, std::size_t batch) {
+        const auto number = static_cast<std::int32_t>(batch);
+        const Labels labels = batch == 6 ? Labels{2} : Labels{0, number % 2};
+        const Classes predicted(labels.size(), number % 3);
+        std::vector<float> logits;
+        for (std::size_t i = 0; i < labels.size(); ++i)
+            for (int label = 0; label < 3; ++label) logits.push_back(label == number % 3 ? 1.0F : 0.0F);
+        figures.mean.add(Loss(context.scalar(kSums[batch]), static_cast<double>(labels.size())));
+        figures.accuracy.add(context.from_host(logits, {static_cast<std::int64_t>(labels.size()), 3}),
+                             context.from_host(labels, {static_cast<std::int64_t>(labels.size())}));
+        figures.classes.add(labels);
+        figures.confusion.add(predicted, labels);
+    };
+    Context alone = Context::cpu({.threads = 1});
+    Figures one;
+    for (std::size_t batch = 0; batch < kSums.size(); ++batch) add(alone, one, batch);
+    for (const int ranks : {2, 3, 8}) {
+        dist::run_ranks(ranks, [&](const std::shared_ptr<Group>& group) {
+            Context context = Context::cpu({.threads = 1, .group = group});
+            Figures figures;
+            for (auto batch = static_cast<std::size_t>(group->rank()); batch < kSums.size();
+                 batch += static_cast<std::size_t>(ranks))
+                add(context, figures, batch);
+            figures.mean.combine(*group);
+            figures.accuracy.combine(*group);
+            figures.classes.combine(*group);
+            figures.confusion.combine(*group);
+            EXPECT_EQ(figures.mean.value(), one.mean.value()) << ranks;
+            EXPECT_EQ(figures.mean.terms(), 13) << ranks;
+            EXPECT_EQ(figures.accuracy.value(), one.accuracy.value()) << ranks;
+            EXPECT_EQ(figures.classes.note(), one.classes.note()) << ranks;
+            for (int truth = 0; truth < 3; ++truth)
+                for (int predicted = 0; predicted < 3; ++predicted)
+                    EXPECT_EQ(figures.confusion.count(truth, predicted), one.confusion.count(truth, predicted));
+        });
+    }
 }
 
 TEST(SizeText, HasBothForms) {

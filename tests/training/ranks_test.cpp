@@ -1,17 +1,23 @@
-// A training by several ranks, as threads: who writes files, and what all say of a loss that is not finite.
+// A training by several ranks, as threads: who writes files, what each validates on, and what all say of a loss that is
+// not finite.
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/data/dataset.hpp>
 #include <headroom/dist/threads.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
+#include <headroom/training/data_task.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -46,6 +52,58 @@ TEST(TrainerOfRanks, TheFirstWritesAllFiles) {
     });
     for (const char* name : {"saved", "log", "events", "history"}) EXPECT_TRUE(exists(own(0) / name)) << name;
     for (const int rank : {1, 2}) EXPECT_TRUE(std::filesystem::is_empty(own(rank))) << rank;
+}
+
+using Points = data::MemoryDataset<float>;
+
+/// Counts the batches on which it validates.
+class Counting final : public DataTask<Points> {
+  public:
+    Counting(Parameters& parameters, std::int64_t batch, const Points& points, bool combines, int* batches)
+        : DataTask(parameters, shuffled(points, points, batch)),
+          model_(nn::Path(parameters), 1, 1),
+          combines_(combines),
+          batches_(batches) {}
+    Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
+    Validation validate(const Watch& watch) override {
+        MeanLoss mean;
+        *batches_ = 0;
+        const auto work = [&](const Batch& batch, const HostBatch&) {
+            mean.add(loss(batch));
+            ++*batches_;
+        };
+        if (combines_) {
+            each_validation_batch(watch, std::tie(mean), work);
+        } else {
+            each_validation_batch(watch, work);
+        }
+        return {.loss = mean.value()};
+    }
+
+  private:
+    nn::Linear model_;
+    bool combines_;
+    int* batches_;
+};
+
+TEST(TrainerOfRanks, EachHasItsShareOfAValidationWhoseFiguresCanBeCombined) {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const Points points(values, {1}, values);  // five batches of two
+    for (const bool combines : {true, false}) {
+        std::array<int, 3> batches{};
+        std::array<double, 3> losses{};
+        dist::run_ranks(3, [&](const std::shared_ptr<Group>& group) {
+            const auto rank = static_cast<std::size_t>(group->rank());
+            Context context = rank_of(group);
+            losses[rank] = Trainer(task<Counting>(points, combines, &batches[rank]),
+                                   {.batch = 2, .accumulate = 3, .steps = 2, .handle_signals = false, .print = false})
+                               .run(context)
+                               .validation->loss;
+        });
+        EXPECT_EQ(batches, combines ? (std::array{2, 2, 1}) : (std::array{5, 5, 5}));
+        EXPECT_EQ(losses[1], losses[0]);
+        EXPECT_EQ(losses[2], losses[0]);
+    }
 }
 
 /// In its second step two micro-batches come to no number: of four, that of rank 1 before that of rank 0.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -65,7 +66,7 @@ class Net final : public DataTask<Points> {
     Validation validate(const Watch& watch) override {
         MeanLoss mean;
         Accuracy accuracy;
-        each_validation_batch(watch, [&](const Batch& batch, const Points::Batch&) {
+        each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const Points::Batch&) {
             const Tensor given = logits(batch);
             mean.add(cross_entropy(given, batch[1]));
             accuracy.add(given, batch[1]);
