@@ -1210,7 +1210,7 @@ FAULTS = [
         ("figures of ranks: the classes of the last", "seen_[label] = seen_[label] || rank[label] != 0;", "seen_[label] = rank[label] != 0;"),
         ("figures of ranks: one's own pixels count twice", "    std::ranges::fill(counts_, 0);\n", "")),
     *of("trainer", "training/data_task.cpp", "training_ranks_test", "*",
-        ("figures of ranks: not combined", "    if (!context.dry()) combine(*group);\n", ""),
+        ("figures of ranks: not combined", "if (!context.dry()) combine(*group);", "if (context.dry()) combine(*group);"),
         ("figures of ranks: all batches for each", "work({group->rank(), group->ranks(), group->ranks()});", "work({});")),
     *of("trainer", "core/context.cpp", "core_non_finite_cuda_test", "*",
         ("non-finite: a full memory ends the program", "    } catch (const Error&) {\n        // Memory is missing", "    } catch (const std::logic_error&) {\n        // Memory is missing")),
