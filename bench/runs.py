@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 import pathlib
 import platform
 import resource
@@ -37,14 +38,23 @@ def cpu_name():
     return names[0] if names else platform.processor()
 
 
+def finite(value):
+    """NaN and infinity, which are no JSON, become None in it."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def headed(result):
-    """With what each file of bench/results begins with: `what` it is, as the result says, the date, the command (the script
+    """`finite`, with what each file of bench/results begins with: `what` it is, as the result says, the date, the command (the script
     that runs, unless the result names another one), and the commit."""
     command = result.get("command") or str(pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT))
     commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"], capture_output=True,
                             text=True, check=False).stdout.strip()
     head = {"what": result["what"], "date": datetime.date.today().isoformat(), "command": command, "commit": commit or None}
-    return {**head, **{name: value for name, value in result.items() if name not in head}}
+    return finite({**head, **{name: value for name, value in result.items() if name not in head}})
 
 
 def write_result(folder, name, result):

@@ -1,8 +1,11 @@
 // The GPU that writes down what it is given. It comes before headroom's without_cuda.cpp.
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include <headroom/bench/estimate/ledger.hpp>
 #include <headroom/core/context.hpp>
@@ -15,6 +18,27 @@ namespace {
 
 struct CountedGraph final : kernels::CudaGraph {
     estimate::Ledger ledger;
+};
+
+/// As on a GPU that computes: HEADROOM_QUEUE=LAUNCHES,MICROSECONDS says how many launches the host can be ahead, and
+/// how long each takes. Without it, none takes any time.
+class Queue {
+  public:
+    Queue() {
+        if (const char* text = std::getenv("HEADROOM_QUEUE")) std::sscanf(text, "%d,%d", &launches_, &microseconds_);
+    }
+    void add() {
+        if (launches_ == 0) return;
+        const std::chrono::microseconds each(microseconds_);
+        done_ = std::max(done_, Clock::now()) + each;
+        std::this_thread::sleep_until(done_ - launches_ * each);
+    }
+    void finish() { std::this_thread::sleep_until(done_); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    int launches_ = 0, microseconds_ = 0;
+    Clock::time_point done_;
 };
 
 /// As an emulated device it counts the launches of kernels that come with their sources, and does not run them.
@@ -39,7 +63,7 @@ class CountingGpu final : public kernels::CudaDevice, public kernels::device::Em
         ledger().add("copy of memory", "", {.bytes = 2 * static_cast<double>(bytes)});
     }
     void launch(const kernels::CudaGraph& graph) override {
-        ledger_.add(static_cast<const CountedGraph&>(graph).ledger);
+        ledger().add(static_cast<const CountedGraph&>(graph).ledger);
     }
     void open_range(const char*) override {}
     void close_range() override {}
@@ -48,22 +72,31 @@ class CountingGpu final : public kernels::CudaDevice, public kernels::device::Em
         ledger().add(kernel, "", {});
     }
 
-    estimate::Ledger& ledger() { return captured_ ? captured_->ledger : ledger_; }
+    /// For one launch.
+    estimate::Ledger& ledger() {
+        if (captured_) return captured_->ledger;
+        queue_.add();
+        return ledger_;
+    }
 
   protected:
     void read(const void*, void* host, std::size_t bytes, const kernels::CudaEvent*) override {
         std::fill_n(static_cast<std::byte*>(host), bytes, std::byte{0});
-        ledger_.close_window();
+        finish();
     }
     void write(const void*, void*, std::size_t bytes, kernels::CudaQueue) override {
         ledger().add("upload", "host", {.bytes = static_cast<double>(bytes)});
     }
-    void finish() override { ledger_.close_window(); }
+    void finish() override {
+        queue_.finish();
+        ledger_.close_window();
+    }
     void start_capture() override { captured_ = std::make_unique<CountedGraph>(); }
     std::unique_ptr<kernels::CudaGraph> finish_capture() override { return std::move(captured_); }
 
   private:
     kernels::IndexError none_;
+    Queue queue_;
     estimate::Ledger ledger_;
     std::unique_ptr<CountedGraph> captured_;
 };

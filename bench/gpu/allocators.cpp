@@ -7,13 +7,15 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <headroom/bench/gpu/timer.hpp>
 #include <headroom/bench/traces/trace.hpp>
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/device_memory.hpp>
@@ -23,6 +25,10 @@ namespace {
 using namespace headroom;
 using namespace headroom::traces;
 using Kind = Operation::Kind;
+
+void expect_success(cudaError_t error, const char* call) {
+    if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
 
 /// The streams of a trace, and events for the waits between them.
 class Streams {
@@ -206,8 +212,7 @@ Replayed replay(const Trace& trace, Streams& streams, Allocator& allocator) {
 }
 
 void run(const std::vector<std::string>& files) {
-    fmt::print("{{\"rows\": [");
-    const char* separator = "\n";
+    auto rows = nlohmann::ordered_json::array();
     for (const std::string& file : files) {
         const Trace trace = read_trace(file);
         Streams streams(stream_count(trace));
@@ -218,14 +223,14 @@ void run(const std::vector<std::string>& files) {
         };
         for (const auto& [name, make] : makers) {
             const Replayed result = replay(trace, streams, *make());
-            fmt::print(
-                "{}  {{\"trace\": \"{}\", \"allocator\": \"{}\", \"peak_live\": {}, \"peak_reserved\": {}, "
-                "\"nanoseconds_per_call\": {:.1f}}}",
-                separator, trace.name, name, peak_live(trace), result.peak_reserved, result.nanoseconds_per_call);
-            separator = ",\n";
+            rows.push_back({{"trace", trace.name},
+                            {"allocator", name},
+                            {"peak_live", peak_live(trace)},
+                            {"peak_reserved", result.peak_reserved},
+                            {"nanoseconds_per_call", result.nanoseconds_per_call}});
         }
     }
-    fmt::print("\n]}}\n");
+    std::puts(nlohmann::ordered_json{{"rows", rows}}.dump().c_str());
 }
 
 }  // namespace

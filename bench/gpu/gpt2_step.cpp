@@ -1,9 +1,10 @@
-// Training steps of GPT-2 (124M by default) on random tokens, on a GPU: tokens per second, the host's part of a step
-// and peak memory, beside what a rehearsal predicted. In steps that are timed, the host should wait for nothing and the
-// allocator ask nothing of the driver: such calls are counted. With --device dry only the prediction, on any machine.
-// One JSON object on standard output.
+// Training steps of GPT-2 (124M by default) on random tokens, on a GPU: tokens per second, the time that the host needs
+// to queue a step, and peak memory, beside what a rehearsal predicted. In steps that are timed, the host should wait
+// for nothing and the allocator ask nothing of the driver: such calls are counted. With --device dry only the
+// prediction, on any machine. One JSON object on standard output.
 //   gpt2_step --dtype bf16 --batch 64 --steps 20
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -12,7 +13,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <headroom/bench/gpu/host_time.hpp>
 #include <headroom/core/context.hpp>
 #include <headroom/core/overhead.hpp>
 #include <headroom/core/rehearsal.hpp>
@@ -36,6 +39,7 @@ struct Flags {
     std::int64_t warmup = 5, steps = 20;
     bool half_residual = false;
     double memory = 141e9;  // of the GPU that is rehearsed
+    double lr = 1e-4;
     ComputeOptions compute;
     bool fit_scratch = false;
 };
@@ -77,7 +81,7 @@ class Training {
             const Shape shape{flags_.batch, flags_.time};
             accumulator_.accumulate(micro_batch_, feed_.upload({{inputs_, shape}, {targets_, shape}}));
         }
-        accumulator_.step(1e-4);
+        accumulator_.step(flags_.lr);
     }
     optim::StepResult result() const { return accumulator_.result(); }
     std::string graph_refusal() const { return accumulator_.graph_refusal(); }
@@ -114,9 +118,13 @@ struct HostCalls {
     std::uint64_t allocator_waits, driver_calls;
 };
 
-void take_two_steps(Context& context, const Flags& flags) {
+/// Numbers that are not finite become null.
+void print(const nlohmann::ordered_json& object) { std::puts(object.dump().c_str()); }
+
+/// From the third one on, all steps are alike in what they keep.
+void take_three_steps(Context& context, const Flags& flags) {
     Training training(context, flags);
-    for (int i = 0; i < 2; ++i) training.step();
+    for (int i = 0; i < 3; ++i) training.step();
 }
 
 /// "on", "off", or why not.
@@ -134,20 +142,21 @@ Profile profile_of(const Flags& flags) {
 }
 
 MemoryPeak rehearsed_peak(const Profile& profile, const Flags& flags) {
-    return rehearse(profile, [&](Context& dry) { take_two_steps(dry, flags); }).peak;
+    return rehearse(profile, [&](Context& dry) { take_three_steps(dry, flags); }).peak;
 }
 
 void run(Flags flags) {
     if (flags.fit_scratch) {
         flags.compute.scratch_budget =
-            fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { take_two_steps(rehearsal, flags); });
+            fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { take_three_steps(rehearsal, flags); });
     }
     if (flags.device == "dry") {
         const MemoryPeak predicted = rehearsed_peak(profile_of(flags), flags);
-        fmt::print(
-            "{{\"dtype\": \"{}\", \"batch\": {}, \"scratch_budget\": {}, \"predicted_allocated\": {}, "
-            "\"predicted_reserved\": {}}}\n",
-            flags.dtype, flags.batch, flags.compute.scratch_budget, predicted.allocated, predicted.reserved);
+        print({{"dtype", flags.dtype},
+               {"batch", flags.batch},
+               {"scratch_budget", flags.compute.scratch_budget},
+               {"predicted_allocated", predicted.allocated},
+               {"predicted_reserved", predicted.reserved}});
         return;
     }
     Context context = Context::cuda(0, {.compute = flags.compute});
@@ -163,31 +172,42 @@ void run(Flags flags) {
     const HostCalls before(context);
     const auto begin = Clock::now();
     for (std::int64_t i = 0; i < flags.steps; ++i) training.step();
-    const double host_milliseconds = milliseconds_since(begin);
     const HostCalls after(context);
     context.gpu()->synchronize();
-    const double milliseconds = milliseconds_since(begin);
-    const double steps = static_cast<double>(flags.steps),
-                 tokens = steps * static_cast<double>(flags.accumulate * flags.batch * flags.time);
+    const double milliseconds = milliseconds_since(begin) / static_cast<double>(flags.steps);
+    const double host = queueing_seconds(*context.gpu(), flags.steps, [&] { training.step(); });
     const MemoryStatistics measured = context.memory().statistics();
     auto& stream = std::get<CudaStream>(context.stream());
-    fmt::print(
-        "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
-        "\"half_residual\": {}, \"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, "
-        "\"scratch_budget\": {}, \"graphs\": \"{}\", \"parameters\": {}, "
-        "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
-        "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
-        "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
-        "\"driver_calls\": {}, \"peak_allocated\": {}, "
-        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"used\": {}, "
-        "\"attention\": \"{}\", \"products\": \"{}\"}}\n",
-        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
-        flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
-        graphs_of(flags, training), training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps,
-        host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
-        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls,
-        measured.peak_allocated, measured.peak_reserved, predicted.allocated, predicted.reserved,
-        used_beside(context).value_or(0), kernels::attention_library(stream), kernels::matmul_library(stream));
+    const auto tokens = static_cast<double>(flags.accumulate * flags.batch * flags.time);
+    print({{"framework", "headroom"},
+           {"dtype", flags.dtype},
+           {"batch", flags.batch},
+           {"accumulate", flags.accumulate},
+           {"time", flags.time},
+           {"half_residual", flags.half_residual},
+           {"recompute", flags.recompute},
+           {"tf32", flags.compute.tf32},
+           {"tune", flags.compute.tune},
+           {"deterministic", flags.compute.deterministic},
+           {"scratch_budget", flags.compute.scratch_budget},
+           {"graphs", graphs_of(flags, training)},
+           {"parameters", training.parameters()},
+           {"tokens_per_second", std::round(1e3 * tokens / milliseconds)},
+           {"milliseconds_per_step", milliseconds},
+           {"host_milliseconds_per_step", 1e3 * host},
+           {"first_step_milliseconds", first_milliseconds},
+           {"loss", training.result().loss},
+           {"loss_after_warmup", first_loss},
+           {"host_waits", after.waits - before.waits},
+           {"allocator_waits", after.allocator_waits - before.allocator_waits},
+           {"driver_calls", after.driver_calls - before.driver_calls},
+           {"peak_allocated", measured.peak_allocated},
+           {"peak_reserved", measured.peak_reserved},
+           {"predicted_allocated", predicted.allocated},
+           {"predicted_reserved", predicted.reserved},
+           {"used", used_beside(context).value_or(0)},
+           {"attention", kernels::attention_library(stream)},
+           {"products", kernels::matmul_library(stream)}});
 }
 
 }  // namespace
@@ -200,6 +220,7 @@ int main(int argc, char** argv) {
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
     app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too");
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
+    app.add_option("--lr", flags.lr, "learning rate")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and attention");
     app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");

@@ -1,8 +1,7 @@
-// Training steps of whole models on random data: seconds, and the peak beside what a rehearsal predicted. On the CPU or
-// a GPU; with --device dry only the prediction, on any machine. One JSON object on standard output. scripts/gpu runs
-// it; memory_speed compares techniques, and PyTorch.
+// Training steps of whole models on random data: seconds, on a GPU also those that the host needs to queue a step, and
+// the peak beside what a rehearsal predicted. With --device dry only the prediction, on any machine. One JSON object on
+// standard output. scripts/gpu runs it; memory_speed compares techniques, and PyTorch.
 //   model_step --model resnet50 --batch 8 --height 224 --width 224 --recompute cheap
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -10,7 +9,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <headroom/bench/gpu/host_time.hpp>
 #include <headroom/core/context.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/examples/models/task.hpp>
@@ -26,6 +27,7 @@ namespace {
 
 using namespace headroom;
 using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
 
 struct Flags {
     std::string device = "cpu", model = "resnet50", dtype = "f32", recompute = "none";
@@ -95,6 +97,9 @@ struct Libraries {
     std::string attention, products, convolutions;
 };
 
+/// Numbers that are not finite become null.
+void print(const Json& object) { std::puts(object.dump().c_str()); }
+
 void run(const Flags& flags) {
     const Work work(flags);
     if (flags.device == "dry") {
@@ -102,11 +107,11 @@ void run(const Flags& flags) {
         profile.compute = flags.compute;
         const Rehearsal rehearsal = rehearsed(profile, flags, work);
         if (flags.convolutions) return;
-        fmt::print(
-            "{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}, \"predicted_reserved\": {}, "
-            "\"operations\": {:.0f}}}\n",
-            flags.model, flags.batch, rehearsal.peak.allocated, rehearsal.peak.reserved,
-            operations_of(rehearsal.program));
+        print({{"model", flags.model},
+               {"batch", flags.batch},
+               {"predicted_bytes", rehearsal.peak.allocated},
+               {"predicted_reserved", rehearsal.peak.reserved},
+               {"operations", operations_of(rehearsal.program)}});
         return;
     }
     Context context = make_context(flags);
@@ -126,23 +131,41 @@ void run(const Flags& flags) {
         seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
     const std::uint64_t replayed = context.tape().statistics().replayed - replayed_before;
+    const std::uint64_t driver_calls = context.memory().statistics().driver_calls - calls_before;
     const std::int64_t waited = context.gpu() ? waits() - waits_before - flags.steps : 0;  // but for each step's loss
-    std::ranges::nth_element(seconds, seconds.begin() + flags.steps / 2);
-    const double median = seconds[static_cast<std::size_t>(flags.steps / 2)];
+    Json host;  // null on a processor, which computes while it queues
+    if (context.gpu()) {
+        host = queueing_seconds(*context.gpu(), flags.steps, [&] { training.step(); });
+        loss = training.results().back().loss;
+    }
+    const double seconds_per_step = median(seconds);
     const Libraries libraries(context);
     const memory::MemoryStatistics memory = context.memory().statistics();
-    fmt::print(
-        "{{\"framework\": \"headroom\", \"model\": \"{}\", \"dtype\": \"{}\", \"batch\": {}, \"height\": {}, "
-        "\"width\": {}, \"recompute\": \"{}\", \"graphs\": \"{}\", \"parameters\": {}, \"seconds\": {:.6f}, "
-        "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}, "
-        "\"predicted_reserved\": {}, \"operations\": {:.0f}, "
-        "\"peak_reserved\": {}, \"replayed_ops\": {}, \"driver_calls\": {}, "
-        "\"host_waits\": {}, \"attention\": \"{}\", \"products\": \"{}\", \"convolutions\": \"{}\"}}\n",
-        flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
-        training.parameters(), median, static_cast<double>(flags.batch) / median, loss, memory.peak_allocated,
-        rehearsal.peak.allocated, rehearsal.peak.reserved, operations_of(rehearsal.program), memory.peak_reserved,
-        replayed / static_cast<std::uint64_t>(flags.steps), memory.driver_calls - calls_before, waited,
-        libraries.attention, libraries.products, libraries.convolutions);
+    print({{"framework", "headroom"},
+           {"model", flags.model},
+           {"dtype", flags.dtype},
+           {"batch", flags.batch},
+           {"height", flags.height},
+           {"width", flags.width},
+           {"recompute", flags.recompute},
+           {"tune", flags.compute.tune},
+           {"graphs", graphs_of(flags, training)},
+           {"parameters", training.parameters()},
+           {"seconds", seconds_per_step},
+           {"host_seconds", host},
+           {"samples_per_second", static_cast<double>(flags.batch) / seconds_per_step},
+           {"loss", loss},
+           {"peak_bytes", memory.peak_allocated},
+           {"predicted_bytes", rehearsal.peak.allocated},
+           {"predicted_reserved", rehearsal.peak.reserved},
+           {"operations", operations_of(rehearsal.program)},
+           {"peak_reserved", memory.peak_reserved},
+           {"replayed_ops", replayed / static_cast<std::uint64_t>(flags.steps)},
+           {"driver_calls", driver_calls},
+           {"host_waits", waited},
+           {"attention", libraries.attention},
+           {"products", libraries.products},
+           {"convolutions", libraries.convolutions}});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/matmul.hpp>
@@ -47,10 +48,14 @@ void run(std::int64_t megabytes, int products, int steps) {
         auto [x] = feed.upload({{batch, shape}});
         compute(std::move(x));
     });
-    fmt::print(
-        "{{\"megabytes\": {}, \"products\": {}, \"milliseconds\": {{\"compute alone\": {:.3f}, \"copy alone\": {:.3f}, "
-        "\"copy in the order of the kernels\": {:.3f}, \"copy by a feed\": {:.3f}}}}}\n",
-        megabytes, products, resident, copies, in_order, fed);
+    const nlohmann::ordered_json result{{"megabytes", megabytes},
+                                        {"products", products},
+                                        {"milliseconds",
+                                         {{"compute alone", resident},
+                                          {"copy alone", copies},
+                                          {"copy in the order of the kernels", in_order},
+                                          {"copy by a feed", fed}}}};
+    std::puts(result.dump().c_str());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """GPT-2's training step in PyTorch on a GPU, as bench/gpu/gpt2_step.cpp times it in Headroom: same sizes, random tokens,
-autocast (for f16 with a gradient scaler), fused AdamW, clipping; eager or compiled. Prints one JSON object.
+autocast (for f16 with a gradient scaler), fused AdamW, clipping; eager or compiled. Prints one JSON object, by the names of
+gpt2_step; what is not finite in it is null.
 
     python3 bench/peers/gpt2_torch.py --dtype bf16 --batch 64 --steps 20 [--compile]
 """
@@ -7,12 +8,18 @@ autocast (for f16 with a gradient scaler), fused AdamW, clipping; eager or compi
 import argparse
 import contextlib
 import json
+import pathlib
+import sys
 import time
 
 import torch
 
+from host_time import queueing_seconds
 from tokens import Gpt
 from training import adamw
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from runs import finite  # noqa: E402
 
 
 def main():
@@ -55,19 +62,19 @@ def main():
     begin = time.perf_counter()
     for _ in range(flags.steps):
         loss = step()
-    host = time.perf_counter() - begin
     torch.cuda.synchronize()
     seconds = time.perf_counter() - begin
+    host = queueing_seconds(step, torch.cuda.synchronize, flags.steps)
     free, total = torch.cuda.mem_get_info()
-    print(json.dumps({
+    print(json.dumps(finite({
         "framework": "torch " + torch.__version__ + (" compiled" if flags.compile else " eager"),
         "dtype": flags.dtype, "batch": flags.batch, "time": flags.time,
         "tokens_per_second": round(flags.steps * flags.batch * flags.time / seconds),
         "milliseconds_per_step": round(1e3 * seconds / flags.steps, 3),
-        "host_milliseconds_per_step": round(1e3 * host / flags.steps, 3), "first_step_milliseconds": round(1e3 * first_step, 1),
+        "host_milliseconds_per_step": round(1e3 * host, 3), "first_step_milliseconds": round(1e3 * first_step, 1),
         "loss": round(loss.item(), 4), "loss_after_warmup": round(first, 4),
         "peak_allocated": torch.cuda.max_memory_allocated(), "peak_reserved": torch.cuda.max_memory_reserved(),
-        "used": total - free - torch.cuda.memory_reserved()}))
+        "used": total - free - torch.cuda.memory_reserved()})))
 
 
 if __name__ == "__main__":

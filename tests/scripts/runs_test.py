@@ -52,6 +52,10 @@ class Heads(unittest.TestCase):
         self.assertEqual((result["what"], result["command"], result["rows"]), ("a test", "bench/script.py", [1]))
         self.assertEqual(result["date"], datetime.date.today().isoformat())
 
+    def test_what_is_not_finite_is_null(self):
+        rows = [{"loss": float("nan"), "steps": 3}, (float("inf"), 1.5, "nan")]
+        self.assertEqual(runs.headed({"what": "a test", "rows": rows})["rows"], [{"loss": None, "steps": 3}, [None, 1.5, "nan"]])
+
     def test_a_result_may_name_its_command(self):
         self.assertEqual(runs.headed({"what": "a test", "command": "x --y"})["command"], "x --y")
 
