@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Estimates how long training steps take on an H200, from the bytes and operations of each kernel and from rates that are
-assumed: of GPT-2 124M, and of the models that model_step has. Nothing is measured: figures for the first run on a GPU to be
-held against. What does not depend on rates, launches and passes over activations, a test holds.
+"""Estimates how long training steps take on an H200, from the bytes, operations and launches of each kernel and from rates
+that are assumed (bench/estimate/rates.py): of GPT-2 124M, and of the models that model_step has. Nothing is measured: figures
+for the first run on a GPU to be held against.
 
 usage: bench/estimate.py [--model NAME] [--rates FILE] [--rows N] [--programs FOLDER] [FLAG...]
        bench/estimate.py --write [--programs FOLDER]
 
 --model NAME       of model_step, in place of GPT-2 as gpt2_step trains it
---rates FILE       JSON: other rates in place of some of those below
+--rates FILE       JSON: other rates in place of some of those that are assumed
 --rows N           of kernels that are printed and that the page has (12)
 --programs FOLDER  where gpt2_estimate and model_estimate are: build/release/bench/estimate
 FLAG...            of gpt2_step or model_step; what is not given is as in the tables
@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+BENCH = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(BENCH), str(BENCH / "estimate")]
 from pages import between_marks  # noqa: E402
+from rates import ASSUMED, RATE_OF_BYTES, RATES, family, gpu_seconds, host_seconds  # noqa: E402
 from runs import headed  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -36,21 +38,6 @@ PROGRAMS = ROOT / "build" / "release" / "bench" / "estimate"
 PAGE = ROOT / "docs" / "estimate.md"
 RESULTS = {"gpt2": ROOT / "bench" / "results" / "gpt2_estimate.json", "models": ROOT / "bench" / "results" / "model_estimate.json"}
 
-# Per second. An H200 has 4.8 TB/s and, without sparsity, 989 TFLOP/s for halves, 67 for f32 (NVIDIA's data sheet). The
-# shares of these are assumptions: others' kernels were seen to reach 540 to 590 TFLOP/s in products of depth 768, 230 to
-# 320 in attention's forward pass, and 76% of the bandwidth in norms, on GPUs of this kind.
-RATES = {
-    "memory": 0.76 * 4.8e12,
-    "product bf16": 0.57 * 989e12,
-    "product f16": 0.57 * 989e12,
-    "product f32": 0.75 * 67e12,
-    "attention": 0.28 * 989e12,
-    "attention gradient": 0.20 * 989e12,
-    "own product f32": 0.20 * 67e12,
-    "own product bf16": 0.15 * 989e12,
-    "own product f16": 0.15 * 989e12,
-    "launch": 1 / 2e-6,  # between the end of a kernel and the beginning of the next one
-}
 # What the page and the file have besides.
 VARIANTS = ["--half-residual", "--nondeterministic", "--fit-scratch", "--scratch-budget 2147483648",
             "--half-residual --scratch-budget 2147483648", "--graphs", "--batch 16", "--batch 4"]
@@ -69,6 +56,9 @@ MODELS = {
     "bert": {**TOKENS, "--height": "512"},
     "gpt2": {**TOKENS, "--height": "1024"},
 }
+# Further rows of the page: flags in place of those above.
+OTHERS = {"unet": ["--batch 1 --height 1400 --width 2100"], "lstm": ["--graphs"]}
+ROWS = [(model, flags) for model in MODELS for flags in ["", *OTHERS.get(model, [])]]
 OPTIMIZER = {"sgd", "adamw", "sum_of_squares"}  # kernels that no activation's bytes go through
 
 
@@ -96,30 +86,21 @@ def counted(flags, program="gpt2_estimate"):
         return json.loads(pathlib.Path(ledger.name).read_text(encoding="utf-8")), json.loads(done.stdout)
 
 
-def seconds_of(kernel, rates):
-    """The longer of moving its bytes and doing its operations; uploads have a queue of their own."""
-    if kernel["rate"] == "host":
-        return 0.0
-    work = kernel["bytes"] / rates["memory"]
-    if kernel["rate"]:
-        work = max(work, kernel["operations"] / rates[kernel["rate"]])
-    return work + kernel["launches"] / rates["launch"]
-
-
-def family(kernel):
-    return kernel["kernel"].split(" [")[0]
-
-
 def estimate(kernels, rates):
+    """Times of the GPU, by kernels and their families; a step takes the longer of what the GPU and what the host need."""
     rows = [{"kernel": kernel["kernel"], "launches": kernel["launches"], "gigabytes": round(kernel["bytes"] / 1e9, 3),
-             "teraflop": round(kernel["operations"] / 1e12, 3), "milliseconds": round(1e3 * seconds_of(kernel, rates), 3)}
+             "teraflop": round(kernel["operations"] / 1e12, 3), "milliseconds": round(1e3 * gpu_seconds(kernel, rates), 3)}
             for kernel in kernels]
     rows.sort(key=lambda row: -row["milliseconds"])
     families = collections.Counter()
     for row in rows:
         families[family(row)] += row["milliseconds"]
+    gpu = sum(row["milliseconds"] for row in rows)
+    host = 1e3 * sum(host_seconds(kernel, rates) for kernel in kernels)
     return {
-        "milliseconds_per_step": round(sum(row["milliseconds"] for row in rows), 1),
+        "milliseconds_per_step": round(max(gpu, host), 1),
+        "gpu_milliseconds": round(gpu, 1),
+        "host_milliseconds": round(host, 1),
         "launches": sum(row["launches"] for row in rows),
         "gigabytes": round(sum(row["gigabytes"] for row in rows), 1),
         "teraflop": round(sum(row["teraflop"] for row in rows), 1),
@@ -132,7 +113,7 @@ def estimate(kernels, rates):
 def gpt2(flags, rates):
     kernels, step = counted(flags)
     result = estimate(kernels, rates)
-    tokens = step["batch"] * step["accumulate"] * step["time"] / sum(row["milliseconds"] for row in result["kernels"])
+    tokens = step["batch"] * step["accumulate"] * step["time"] / result["milliseconds_per_step"]
     return {"scratch_budget": step["scratch_budget"], "predicted_allocated": step["predicted_allocated"],
             "tokens_per_second": round(1e3 * tokens, -3), **result}
 
@@ -141,8 +122,8 @@ def variants(rates):
     """What other flags of gpt2_step change."""
     for text in VARIANTS:
         result = gpt2(completed(text.split()), rates)
-        yield {"flags": text, **{name: result[name] for name in ("milliseconds_per_step", "tokens_per_second", "launches", "scratch_budget",
-                                                                 "predicted_allocated")}}
+        yield {"flags": text, **{name: result[name] for name in ("milliseconds_per_step", "host_milliseconds", "tokens_per_second",
+                                                                 "launches", "scratch_budget", "predicted_allocated")}}
 
 
 def kind(kernel):
@@ -185,54 +166,65 @@ def model_step(model, rates, flags=()):
     flags = completed(list(flags), model)
     kernels, step = counted(flags, "model_estimate")
     result = estimate(kernels, rates)
-    return {"model": model, "flags": flags, **{name: result[name] for name in ("milliseconds_per_step", "gigabytes", "teraflop")},
+    times = ("milliseconds_per_step", "gpu_milliseconds", "host_milliseconds", "gigabytes", "teraflop")
+    return {"model": model, "flags": flags, **{name: result[name] for name in times},
             **held(step), **passes(kernels), **launches(kernels), "recompute_cheap": cheap(model, flags)}, result
 
 
 def gpt2_figures(result, rows):
     """Tables in Markdown."""
-    share = 100 / result["milliseconds_per_step"]
+    share = 100 / result["gpu_milliseconds"]
     lines = [f"**{result['milliseconds_per_step']} ms a step, {result['tokens_per_second']:,.0f} tokens/s**, {result['launches']:,} launches, "
-             f"{result['gigabytes']} GB, {result['teraflop']} TFLOP; a peak of {result['predicted_allocated'] / 1e9:.2f} GB. The largest term is `{result['largest']}`.", "",
+             f"{result['host_milliseconds']} ms of the host, {result['gigabytes']} GB, {result['teraflop']} TFLOP; a peak of "
+             f"{result['predicted_allocated'] / 1e9:.2f} GB. The largest term is `{result['largest']}`.", "",
              "| ms | share | kernels of one kind |", "| ---: | ---: | --- |"]
     lines += [f"| {value:.1f} | {share * value:.0f}% | {name} |" for name, value in result["milliseconds_of_families"].items() if value >= 0.5]
     lines += ["", "| ms | launches | GB | TFLOP | kernel, all launches of a step together |", "| ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {row['milliseconds']:.1f} | {row['launches']} | {row['gigabytes']:.1f} | {row['teraflop']:.2f} | {row['kernel']} |"
               for row in result["kernels"][:rows]]
-    lines += ["", "| ms | tokens/s | launches | scratch budget | peak | with these flags instead |", "| ---: | ---: | ---: | ---: | ---: | --- |"]
-    lines += [f"| {other['milliseconds_per_step']} | {other['tokens_per_second']:,.0f} | {other['launches']:,} | {other['scratch_budget'] >> 20} MiB | "
-              f"{other['predicted_allocated'] / 1e9:.2f} GB | `{other['flags']}` |" for other in result["with_other_flags"]]
-    lines += ["", "| rate that is assumed | each second |", "| --- | ---: |"]
-    lines += [f"| {name} | {value:.3g} |" for name, value in result["rates_per_second"].items()]
+    lines += ["", "| ms | tokens/s | launches | ms of the host | scratch budget | peak | with these flags instead |",
+              "| ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    lines += [f"| {other['milliseconds_per_step']} | {other['tokens_per_second']:,.0f} | {other['launches']:,} | {other['host_milliseconds']} | "
+              f"{other['scratch_budget'] >> 20} MiB | {other['predicted_allocated'] / 1e9:.2f} GB | `{other['flags']}` |"
+              for other in result["with_other_flags"]]
     return "\n".join(lines)
 
 
 def model_figures(result):
-    lines = ["| model | its flags | launches | passes | products | norms | others | GB | TFLOP | ms |",
-             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines = ["| model | its flags | launches | passes | products | norms | others | GB | TFLOP | GPU ms | host ms | ms |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in result["models"]:
-        flags = " ".join(f"{name} {value}" for name, value in MODELS[row["model"]].items() if name != "--dtype")
+        flags = " ".join(row["flags"]).replace(f"--device cuda --model {row['model']} ", "").replace("--dtype bf16 ", "")
         kinds = " | ".join(f"{value:.1f}" for value in row["passes_of_kinds"].values())
-        lines.append(f"| {row['model']} | `{flags}` | {row['launches']:,} | **{row['passes']:.1f}** | {kinds} | "
-                     f"{row['gigabytes']:.1f} | {row['teraflop']:.1f} | {row['milliseconds_per_step']:.1f} |")
+        lines.append(f"| {row['model']} | `{flags}` | {row['launches']:,} | **{row['passes']:.1f}** | {kinds} | {row['gigabytes']:.1f} | "
+                     f"{row['teraflop']:.1f} | {row['gpu_milliseconds']:.1f} | {row['host_milliseconds']:.1f} | "
+                     f"**{row['milliseconds_per_step']:.1f}** |")
+    return "\n".join(lines)
+
+
+def rate_figures():
+    shown = {"B/s": (1e-12, "TB/s"), "operations/s": (1e-12, "TFLOP/s"), "s": (1e6, "us")}
+    lines = ["| assumed | | from |", "| --- | ---: | --- |"]
+    for name, rate in ASSUMED.items():
+        factor, unit = shown[rate.unit]
+        lines.append(f"| {name} | {rate.value * factor:.3g} {unit} | {rate.source} |")
     return "\n".join(lines)
 
 
 def with_figures(page, results, rows=12):
     """The page with the tables of these results between its marks."""
-    for name, figures in (("gpt2", gpt2_figures(results["gpt2"], rows)), ("models", model_figures(results["models"]))):
+    for name, figures in (("rates", rate_figures()), ("gpt2", gpt2_figures(results["gpt2"], rows)), ("models", model_figures(results["models"]))):
         page = between_marks(page, f"{name}: figures of bench/estimate.py", figures, str(PAGE))
     return page
 
 
 def all_results(rates):
-    what = ("an estimate, not a measurement: each kernel takes as long as its bytes or its operations take at the rates "
-            "below, which are assumed, and each launch a little more; ")
-    return {"gpt2": {"what": what + "a GPT-2 step on one H200", "rates_per_second": rates, **gpt2(completed([]), rates),
+    what = "an estimate, not a measurement, at rates that are assumed (bench/estimate/rates.py): "
+    return {"gpt2": {"what": what + "a GPT-2 step on one H200", "rates": rates, **gpt2(completed([]), rates),
                      "with_other_flags": list(variants(rates))},
             "models": {"what": what + "steps of model_step's models on one H200. Passes: bytes that kernels move, all but the optimizer's, over "
                                       "the bytes that convolutions, products and attention write in the forward pass",
-                       "rates_per_second": rates, "models": [model_step(model, rates)[0] for model in MODELS]}}
+                       "rates": rates, "models": [model_step(model, rates, flags.split())[0] for model, flags in ROWS]}}
 
 
 def write():
@@ -272,8 +264,8 @@ def main():
     print(f"{'ms':>9}{'launches':>10}{'GB':>10}{'TFLOP':>9}  kernel")
     for row in result["kernels"][:options.rows]:
         print(f"{row['milliseconds']:9.3f}{row['launches']:10}{row['gigabytes']:10.3f}{row['teraflop']:9.3f}  {row['kernel']}")
-    print(f"{result['milliseconds_per_step']} ms a step, {rate}, {result['launches']} launches, "
-          f"{result['gigabytes']} GB, {result['teraflop']} TFLOP: estimated, not measured")
+    print(f"{result['milliseconds_per_step']} ms a step ({result['gpu_milliseconds']} of the GPU, {result['host_milliseconds']} of the host), "
+          f"{rate}, {result['launches']} launches, {result['gigabytes']} GB, {result['teraflop']} TFLOP: estimated, not measured")
 
 
 if __name__ == "__main__":

@@ -38,9 +38,11 @@ void count_attention(CudaStream& stream, const Sdpa& x) {
         .bytes = 2 * queries + 2 * keys + lse, .operations = 4 * number(x.width) * pairs_of(x), .results = queries};
     const Work gradient{.bytes = 4 * queries + 4 * keys + lse + 2 * number(static_cast<std::int64_t>(x.scratch())),
                         .operations = 10 * number(x.width) * pairs_of(x),
-                        .launches = 3};
-    const char* const rate = x.gradient ? "attention gradient" : "attention";
-    ledger_of(stream).add(fmt::format("{} [{}, {}, {}, {}]", rate, x.batch, x.queries, x.heads, x.width), rate,
+                        .launches = 3,
+                        .queued = 1};
+    const char* const kernel = x.gradient ? "attention gradient" : "attention";
+    const char* const rate = x.gradient && !x.deterministic ? "attention gradient in any order" : kernel;
+    ledger_of(stream).add(fmt::format("{} [{}, {}, {}, {}]", kernel, x.batch, x.queries, x.heads, x.width), rate,
                           x.gradient ? gradient : forward);
 }
 
@@ -75,7 +77,7 @@ bool convolution_by_library(CudaStream& stream, CudnnConvolution& c, const Cudnn
     ledger_of(stream).add(fmt::format("{} [{}, {}, {}, {}] to [{}, {}, {}] by {} x {} {}{}", name_of(c.pass), c.images,
                                       c.groups * c.inputs, c.h.input, c.w.input, c.groups * c.outputs, c.h.output,
                                       c.w.output, c.h.kernel, c.w.kernel, name(c.dtype), c.adds ? ", added" : ""),
-                          fmt::format("product {}", name(c.dtype)),
+                          fmt::format("convolution {}", name(c.dtype)),
                           {.bytes = x + y + weight + (c.adds ? written : 0) + 2 * number(c.padded_copies()),
                            .operations = 2 * number(c.work()),
                            .results = c.adds ? 0 : written});

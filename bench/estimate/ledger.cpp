@@ -10,17 +10,29 @@ namespace headroom::estimate {
 
 using kernels::View;
 
-void Ledger::add(const std::string& kernel, const std::string& rate, const Work& work) {
+void Ledger::sum_up(const std::string& kernel, const std::string& rate, const Work& work) {
     Work& all = open_.try_emplace({kernel, rate}, Work{.launches = 0}).first->second;
     all.bytes += work.bytes;
     all.operations += work.operations;
     all.launches += work.launches;
+    all.queued += work.queued;
     if (forward_) all.results += work.results;
 }
 
-void Ledger::add(const Ledger& other) {
+void Ledger::add(const std::string& kernel, const std::string& rate, const Work& work) {
+    Work queued = work;
+    if (queued.queued == 0) queued.queued = work.launches;
+    sum_up(kernel, rate, queued);
+}
+
+void Ledger::add(const Ledger& graph) {
     const bool forward = std::exchange(forward_, true);  // the other one has told them apart
-    for (const auto& [key, work] : other.open_) add(key.first, key.second, work);
+    for (const auto& [key, work] : graph.open_) {
+        Work launched = work;
+        launched.queued = 0;
+        sum_up(key.first, key.second, launched);
+    }
+    sum_up("graph", "", {.launches = 0, .queued = 1});
     forward_ = forward;
 }
 
@@ -36,8 +48,8 @@ void Ledger::write(const std::string& file) const {
     for (const auto& [key, work] : closed_) {
         out << separator
             << fmt::format(
-                   R"({{"kernel": "{}", "rate": "{}", "launches": {}, "bytes": {:.0f}, "operations": {:.0f}, "results": {:.0f}}})",
-                   key.first, key.second, work.launches, work.bytes, work.operations, work.results);
+                   R"({{"kernel": "{}", "rate": "{}", "launches": {}, "queued": {}, "bytes": {:.0f}, "operations": {:.0f}, "results": {:.0f}}})",
+                   key.first, key.second, work.launches, work.queued, work.bytes, work.operations, work.results);
         separator = ",\n";
     }
     out << "\n]\n";

@@ -25,15 +25,16 @@ struct Work {
     double bytes = 0;       ///< that must be moved, if nothing is in the caches
     double operations = 0;  ///< multiplications and additions
     double results = 0;  ///< of the bytes: what a product or a convolution writes and does not add; of forward passes
-    int launches = 1;
+    int launches = 1;    ///< by the GPU
+    int queued = 0;      ///< calls of the host that queue them: one for each, unless it is said
 };
 
 class Ledger {
   public:
     /// `rate`: what limits it besides memory: "product bf16", or nothing.
     void add(const std::string& kernel, const std::string& rate, const Work& work);
-    /// What was added to the other one since its last window.
-    void add(const Ledger& other);
+    /// What was captured: the other one's work since its last window, which the host queues at once.
+    void add(const Ledger& graph);
     /// Results that are added from here to the end of the window are no forward pass's, and are not counted.
     void end_forward() { forward_ = false; }
     /// What was added since the last call, if anything, is the window to be written.
@@ -42,6 +43,8 @@ class Ledger {
     void write(const std::string& file) const;
 
   private:
+    void sum_up(const std::string& kernel, const std::string& rate, const Work& work);
+
     using Kernels = std::map<std::pair<std::string, std::string>, Work>;
     Kernels open_, closed_;
     bool forward_ = true;

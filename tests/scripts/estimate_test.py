@@ -1,5 +1,5 @@
 """The estimates of steps: every kernel of the programs is counted, as often as its source launches it; the operations are those
-of the mathematics; and the figures of docs/estimate.md are those of today's code."""
+of the mathematics; every rate counts; and the figures of docs/estimate.md are those of today's code."""
 import importlib.util
 import json
 import os
@@ -26,26 +26,58 @@ SHAPE = ["--layers", LAYERS, "--width", WIDTH, "--heads", HEADS, "--time", TIME,
 
 
 class Arithmetic(unittest.TestCase):
-    RATES = {**estimate.RATES, "memory": 1e9, "product bf16": 1e12, "launch": 1e3}
-    KERNELS = [{"kernel": "copy [3] f32", "rate": "", "launches": 2, "bytes": 4e6, "operations": 0, "results": 0},
-               {"kernel": "product [1 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 1e6, "operations": 9e9, "results": 5e5},
-               {"kernel": "product [2 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 2e6, "operations": 1e9, "results": 0},
-               {"kernel": "layer_norm [3] f32", "rate": "", "launches": 0, "bytes": 1e6, "operations": 0, "results": 0},
-               {"kernel": "upload", "rate": "host", "launches": 1, "bytes": 1e12, "operations": 0, "results": 0}]
+    RATES = {**estimate.RATES, "elementwise": 1e9, "norm of rows": 0.5e9, "operands": 1e9, "product bf16": 1e12, "between kernels": 1e-3,
+             "least of a kernel": 2e-3, "least of a library's": 5e-3, "host, a kernel": 3e-3, "host, a product": 7e-3}
+    KERNELS = [{"kernel": "copy [3] f32", "rate": "", "launches": 2, "queued": 2, "bytes": 5e6, "operations": 0, "results": 0},
+               {"kernel": "product [1 x 1 x 1]", "rate": "product bf16", "launches": 1, "queued": 1, "bytes": 1e6, "operations": 9e9,
+                "results": 5e5},
+               {"kernel": "product [2 x 1 x 1]", "rate": "product bf16", "launches": 1, "queued": 1, "bytes": 2e6, "operations": 1e9,
+                "results": 0},
+               {"kernel": "layer_norm [3] f32", "rate": "", "launches": 0, "queued": 0, "bytes": 1e6, "operations": 0, "results": 0},
+               {"kernel": "fill [] f32", "rate": "", "launches": 3, "queued": 0, "bytes": 4, "operations": 0, "results": 0},
+               {"kernel": "graph", "rate": "", "launches": 0, "queued": 1, "bytes": 0, "operations": 0, "results": 0},
+               {"kernel": "upload", "rate": "host", "launches": 1, "queued": 1, "bytes": 1e12, "operations": 0, "results": 0}]
 
-    def test_a_kernel_takes_as_long_as_its_bytes_or_its_operations(self):
+    def test_a_kernel_takes_as_long_as_its_bytes_its_operations_or_its_launches(self):
         result = estimate.estimate(self.KERNELS, self.RATES)
-        self.assertEqual([row["milliseconds"] for row in result["kernels"]], [10, 6, 3, 1, 0])
-        self.assertEqual(result["milliseconds_of_families"], {"product": 13, "copy": 6, "layer_norm": 1, "upload": 0})
-        self.assertEqual(result["milliseconds_per_step"], 20)
-        self.assertEqual(result["largest"], "product [1 x 1 x 1]")
+        self.assertEqual({row["kernel"]: row["milliseconds"] for row in result["kernels"]}, {
+            "product [1 x 1 x 1]": 9 + 1, "fill [] f32": 3 * (2 + 1), "copy [3] f32": 5 + 2, "product [2 x 1 x 1]": 5 + 1,
+            "layer_norm [3] f32": 2, "graph": 0, "upload": 0})
+        self.assertEqual(result["milliseconds_of_families"],
+                         {"product": 16, "fill": 9, "copy": 7, "layer_norm": 2, "graph": 0, "upload": 0})
+        self.assertEqual((result["gpu_milliseconds"], result["largest"]), (34, "product [1 x 1 x 1]"))
+
+    def test_a_step_takes_what_the_gpu_needs_or_what_the_host_does(self):
+        result = estimate.estimate(self.KERNELS, self.RATES)
+        self.assertEqual((result["host_milliseconds"], result["milliseconds_per_step"]), (2 * 7 + 4 * 3, 34))
+        result = estimate.estimate(self.KERNELS, {**self.RATES, "host, a kernel": 10e-3})
+        self.assertEqual((result["gpu_milliseconds"], result["host_milliseconds"], result["milliseconds_per_step"]), (34, 54, 54))
+
+    def test_every_rate_counts(self):
+        """Kernels of each kind whose bytes, operations or launches take long. Each rate is one of some kernel's."""
+        kinds = [*({"kernel": name, "rate": ""} for name in ("copy", "layer_norm", "layer_norm gradient", "channel_norm")),
+                 *({"kernel": name, "rate": name} for name, rate in estimate.ASSUMED.items() if rate.unit == "operations/s")]
+        work = [dict(zip(("launches", "queued", "bytes", "operations"), numbers))
+                for numbers in ((0, 0, 1e12, 0), (0, 0, 0, 1e15), (1000, 0, 0, 0), (0, 1000, 0, 0))]
+        kernels = [{**kind, **numbers} for kind in kinds for numbers in work]
+
+        def times(rates):
+            return [(estimate.gpu_seconds(kernel, rates), estimate.host_seconds(kernel, rates)) for kernel in kernels]
+
+        for name, value in estimate.RATES.items():
+            self.assertNotEqual(times({**estimate.RATES, name: 2 * value}), times(estimate.RATES), name)
+
+    def test_kinds_are_of_kernels_that_there_are(self):
+        source = (estimate.BENCH / "estimate" / "counting_kernels.cpp").read_text(encoding="utf-8")
+        for name in estimate.RATE_OF_BYTES:
+            self.assertIn(f'"{name}"', source)
 
     def test_passes_are_bytes_over_those_of_results(self):
         optimizer = {"kernel": "sgd [9] f32", "rate": "", "launches": 1, "bytes": 1e9, "operations": 0, "results": 0}
         result = estimate.passes([*self.KERNELS, optimizer])
-        self.assertEqual(result["passes"], 16)
-        self.assertEqual(result["passes_of_kinds"], {"products": 6, "norms": 2, "others": 8})
-        self.assertEqual(result["passes_of_families"], {"copy": 8, "product": 6, "layer_norm": 2})
+        self.assertEqual(result["passes"], 18)
+        self.assertEqual(result["passes_of_kinds"], {"products": 6, "norms": 2, "others": 10})
+        self.assertEqual(result["passes_of_families"], {"copy": 10, "product": 6, "layer_norm": 2})
 
 
 @built("gpt2_estimate")
@@ -74,7 +106,23 @@ class Step(unittest.TestCase):
         graphs, plain = self.ledger("--graphs", warmup=2), self.ledger()  # the second step is captured
         inputs = [kernel for kernel in graphs if kernel["kernel"] == f"copy [{BATCH}, {TIME}] i32 i32"]
         self.assertEqual([(kernel["launches"], kernel["bytes"]) for kernel in inputs], [(2, 2 * 2 * 4 * TOKENS)])
-        self.assertEqual([kernel for kernel in graphs if kernel not in inputs], plain)
+        queued = {kernel["kernel"]: kernel["queued"] for kernel in graphs if kernel["queued"] > 0}
+        self.assertEqual(queued, {inputs[0]["kernel"]: 2, "graph": 2, "upload": 3})  # a graph of the batch, and one of the update
+        self.assertEqual([{**kernel, "queued": 0} for kernel in graphs if kernel not in inputs and kernel["kernel"] != "graph"],
+                         [{**kernel, "queued": 0} for kernel in plain])
+
+    def test_the_host_queues_each_launch_and_the_librarys_gradient_of_attention_by_one_call(self):
+        for kernel in self.ledger("--dtype", "bf16"):
+            calls = kernel["launches"] // (3 if kernel["kernel"].startswith("attention gradient") else 1)
+            self.assertEqual(kernel["queued"], calls, kernel["kernel"])
+
+    def test_the_time_that_the_host_needs_is_not_that_of_the_gpu(self):
+        """Each launch takes 200 us, and the host may be ahead by 1000 launches, which a few steps fill."""
+        command = [estimate.PROGRAMS / "gpt2_estimate", *map(str, ["--warmup", 1, "--steps", 12, *SHAPE])]
+        run = subprocess.run(command, env={**os.environ, "HEADROOM_QUEUE": "1000,200"}, capture_output=True, text=True, check=True)
+        step = json.loads(run.stdout)
+        self.assertGreater(step["milliseconds_per_step"], 0.2 * 100)
+        self.assertLess(step["host_milliseconds_per_step"], step["milliseconds_per_step"] / 2)
 
     def test_every_configuration_is_counted(self):
         plain = self.ledger()
@@ -128,8 +176,8 @@ class Models(unittest.TestCase):
             for dtype in ("bf16", "f32"):
                 with self.subTest(model=model, dtype=dtype):
                     kernels = self.kernels(model, "--batch", "3", "--dtype", dtype)
-                    self.assertEqual(operations(kernels, "product", "convolution"), 3 * 2 * (3 * others + 2 * first))  # no gradient of images
-                    self.assertEqual(operations(kernels, "product", "product"), 3 * 2 * 3 * head)
+                    self.assertEqual(operations(kernels, "convolution"), 3 * 2 * (3 * others + 2 * first))  # no gradient of images
+                    self.assertEqual(operations(kernels, "product"), 3 * 2 * 3 * head)
                     self.assertEqual(operations(kernels, "own"), 0)
 
     def test_up_convolutions_are_those_of_the_mathematics(self):
@@ -140,7 +188,7 @@ class Models(unittest.TestCase):
             forward += (9 * width * width // 2 + 9 * width * width // 4) / 4 ** (depth - 1)  # up: half of what is read was kept
             forward += width * width // 2 / 4 ** (depth - 1)  # 2 x 2, of stride 2
         forward += 64 * 4
-        counted = operations(self.kernels("unet"), "product", "convolution")
+        counted = operations(self.kernels("unet"), "convolution")
         self.assertEqual(counted, 8 * 512**2 * 2 * (3 * forward - 9 * 64 * 3))
 
     def test_products_of_recurrent_layers_are_those_of_the_mathematics(self):
@@ -209,17 +257,29 @@ class Figures(unittest.TestCase):
             for part, value in result.items():
                 if part != "models":
                     self.assertEqual(written[part], value, f"{name}: {part}")
-            self.assertEqual([row["model"] for row in written.get("models", [])], [row["model"] for row in result.get("models", [])])
+            self.assertEqual([row["flags"] for row in written.get("models", [])], [row["flags"] for row in result.get("models", [])])
             for old, new in zip(written.get("models", []), result.get("models", [])):
-                with self.subTest(model=new["model"]):
+                with self.subTest(flags=new["flags"]):
                     self.assertEqual(old, new)
 
 
 class Page(unittest.TestCase):
+    RESULTS = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in estimate.RESULTS.items()}
+
     def test_has_the_figures_of_the_files(self):
         page = estimate.PAGE.read_text(encoding="utf-8")
-        results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in estimate.RESULTS.items()}
-        self.assertEqual(page, estimate.with_figures(page, results))
+        self.assertEqual(page, estimate.with_figures(page, self.RESULTS))
+
+    def test_steps_take_what_a_second_reading_of_published_figures_expects(self):
+        """Milliseconds, from those of whole models on A100 and H100 and of their kernels: not by these rates."""
+        of_models = {tuple(row["flags"]): row["milliseconds_per_step"] for row in self.RESULTS["models"]["models"]}
+        large = "--batch 1 --height 1400 --width 2100".split()
+        for figure, (least, most) in ((self.RESULTS["gpt2"]["milliseconds_per_step"], (125, 152)),
+                                      (of_models[tuple(estimate.completed([], "resnet50"))], (38, 50)),
+                                      (of_models[tuple(estimate.completed(large, "unet"))], (38, 50)),
+                                      (of_models[tuple(estimate.completed([], "lstm"))], (5.5, 8))):
+            self.assertGreaterEqual(figure, least)
+            self.assertLessEqual(figure, most)
 
 
 if __name__ == "__main__":
