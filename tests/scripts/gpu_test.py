@@ -4,16 +4,24 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
+import time
+import types
 import unittest
 from unittest import mock
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "gpu")
-LOADER = importlib.machinery.SourceFileLoader("gpu", SCRIPT)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOADER = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "scripts" / "gpu"))
 gpu = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", LOADER))
 LOADER.exec_module(gpu)
+sys.path.insert(0, str(ROOT / "bench" / "peers"))
+import host_time  # noqa: E402
+import parts  # noqa: E402
+import runner as runners  # noqa: E402
+import steps  # noqa: E402
 
 TESTS = """
 add_test(passes "/bin/echo" "it says [  SKIPPED ] Some.Case (0 ms)")
@@ -26,19 +34,75 @@ set_tests_properties(follows PROPERTIES DEPENDS lasts)
 """
 
 
-def runner(limit=60):
-    return gpu.Runner(limit)
+def runner(seconds=60):
+    return runners.Runner(seconds)
 
 
 def shell(code):
     return ["/bin/sh", "-c", code]
 
 
+def silent(test):
+    for module in (runners, parts, gpu):
+        said = mock.patch.object(module, "say")
+        said.start()
+        test.addCleanup(said.stop)
+
+
+class Calls(unittest.TestCase):
+    def test_fit_into_440_and_235_seconds(self):
+        """With the time to end what is stopped, and to start and to write."""
+        self.assertEqual(steps.LIMITS, {1: 440, 2: 235})
+        for call, limit in steps.LIMITS.items():
+            taken = [step.seconds for step in steps.STEPS if step.call == call]
+            self.assertGreater(min(taken), runners.TO_END)
+            self.assertLessEqual(sum(taken) + 2 * runners.TO_END, limit)
+        self.assertEqual({step.seconds for step in steps.STEPS if not step.call}, {0})
+
+    def test_the_page_has_them_as_the_script_prints_them(self):
+        page = (ROOT / "docs" / "building.md").read_text(encoding="utf-8")
+        self.assertIn(f"```text\n{steps.plan()}\n```\n", page)
+        printed = gpu.subprocess.run([sys.executable, "-B", ROOT / "scripts" / "gpu", "--plan"], capture_output=True, text=True, check=True)
+        self.assertEqual(printed.stdout, steps.plan() + "\n")
+
+    def test_builds_are_of_what_the_parts_need(self):
+        def builds(*chosen):
+            return [step.flags for step in steps.wanted(*chosen, steps.DTYPES) if step.part == "build"]
+        self.assertEqual(builds(0, []), ["gpu_benchmarks train_segmentation", "gpu"])
+        self.assertEqual(builds(0, ["kernels"]), ["gpu_benchmarks"])
+        self.assertEqual(builds(0, ["segmentation", "tests"]), ["train_segmentation", "gpu"])
+        self.assertEqual(builds(1, ["build"]), ["gpu_benchmarks train_segmentation"])
+        self.assertEqual(builds(2, []), ["gpu"])
+
+    def taken(self, call, *wanted):
+        """Seconds after which each step ended, and what it returned. A step's flags are what its program does."""
+        seconds, codes, begin = [], [], time.monotonic()
+
+        def take(step):
+            codes.append(work.runner.run(shell(step.flags))[0])
+            seconds.append(time.monotonic() - begin)
+        work = types.SimpleNamespace(runner=runner(0 if call else 5), built={}, take=take)
+        with mock.patch.object(runners, "TO_END", 1):
+            gpu.take_steps(types.SimpleNamespace(call=call), work.runner, work, wanted)
+        return seconds, codes
+
+    def test_a_step_has_its_time_and_what_was_left_before_it(self):
+        first, long, last = (steps.Step("kernels", "", flags, 1, 2) for flags in ("exit 0", "sleep 60", "exit 0"))
+        seconds, codes = self.taken(1, first, long, last)
+        self.assertEqual(codes, [0, 124, 0])
+        self.assertAlmostEqual(seconds[1], 4, delta=1.5)
+
+    def test_a_step_that_takes_too_long_takes_no_time_of_those_behind_it(self):
+        long, last = steps.Step("kernels", "", "sleep 60", 1, 1), steps.Step("kernels", "", "sleep 0.5", 1, 5)
+        seconds, codes = self.taken(1, long, last)
+        self.assertEqual(codes, [124, 0])
+        self.assertLess(seconds[0], 3)
+        self.assertEqual(self.taken(0, last, long._replace(flags="true"))[1], [0, 0])  # no call: until the limit
+
+
 class Limits(unittest.TestCase):
     def setUp(self):
-        said = mock.patch.object(gpu, "say")
-        said.start()
-        self.addCleanup(said.stop)
+        silent(self)
 
     def test_a_stopped_program_may_clean_up_and_what_it_printed_is_returned(self):
         code = "trap 'echo ended; exit' TERM; echo first; sleep 60 & wait"
@@ -46,86 +110,137 @@ class Limits(unittest.TestCase):
 
     def test_a_program_that_will_not_end_is_killed_with_what_it_started(self):
         code = "trap '' TERM; sleep 60; echo late"
-        with mock.patch.object(gpu, "TO_END", 1):
+        with mock.patch.object(runners, "TO_END", 1):
             self.assertEqual(runner().run(shell(code), 1, stdout=gpu.subprocess.PIPE), (124, ""))
 
     def test_nothing_starts_after_the_end(self):
         self.assertEqual(runner(0).run(["/no/such/program"], 10), (124, ""))
+        self.assertEqual(runner(0).object_of(shell("echo '{}'")), {"error": "not begun: no time was left"})
 
     def test_rows_of_a_stopped_program_are_kept(self):
         rows = {"rows": [1, 2]}
         code = """echo '{"rows": ['; echo '1,'; echo 2;"""
-        self.assertEqual(gpu.run_json(shell(f"{code} sleep 60"), runner(), most=2, rest="]}"), {**rows, "error": "stopped"})
-        self.assertEqual(gpu.run_json(shell(f"{code} exit 3"), runner(), rest="]}"), {**rows, "error": "ended with 3"})
+        self.assertEqual(runner().object_of(shell(f"{code} sleep 60"), most=2, rest="]}"), {**rows, "error": "stopped"})
+        self.assertEqual(runner().object_of(shell(f"{code} exit 3"), rest="]}"), {**rows, "error": "ended with 3"})
+
+    def test_what_is_not_finite_is_none(self):
+        self.assertEqual(runner().object_of(shell("""echo '{"a": NaN, "b": [-Infinity, 1.5]}'""")), {"a": None, "b": [None, 1.5]})
+
+    def test_a_file_is_read_where_a_program_writes_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "row.json")
+            self.assertEqual(runner().object_of(shell(f"""echo '{{"a": 1}}' >{file}; echo a picture"""), file=file), {"a": 1})
+            file.unlink()
+            self.assertEqual(runner().object_of(shell("echo nothing"), file=file), {"error": "ended with 0: nothing\n"})
 
     def test_a_rank_that_fails_is_the_result(self):
         summary = {"state_sha256": "a", "val_loss": 2.5, "tokens_per_second": 10}
         code = f"""[ "$RANK" = "$FAILS" ] && {{ echo rank $RANK is broken; exit 3; }}
             for file; do :; done; [ "${{RANK:-0}}" != 0 ] || echo '{json.dumps(summary)}' >"$file" """
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(parts, "BUILD", pathlib.Path(folder)):
             program = pathlib.Path(folder, "examples", "train_gpt")
             program.parent.mkdir()
             program.write_text(f"#!/bin/sh\n{code}\n", encoding="utf-8")
             program.chmod(0o755)
             for fails in ("0", "2"):
                 with mock.patch.dict(os.environ, FAILS=fails):
-                    self.assertEqual(gpu.run_dist(runner(), 3, quick=True),
-                                     {"gpus": 3, "ranks": 3, "one": summary, "error": f"all: rank {fails} is broken"})
+                    self.assertEqual(parts.ranks(runner(), 3, quick=True),
+                                     {"ranks": 3, "one": summary, "error": f"all: rank {fails} is broken"})
             with mock.patch.dict(os.environ, FAILS="none"):
-                self.assertEqual(gpu.run_dist(runner(), 1, quick=True), {"gpus": 1, "ranks": 2, "one": summary, "all": summary})
+                self.assertEqual(parts.ranks(runner(), 2, quick=True), {"ranks": 2, "one": summary, "all": summary})
+
+    def test_two_ranks_are_for_two_gpus(self):
+        """NCCL refuses a second rank on one GPU."""
+        with mock.patch.object(parts, "ctest", lambda _, __, labels, name: {"labels": labels, "name": name}), \
+                mock.patch.object(parts, "ranks", lambda _, gpus, __: {"ranks": gpus}):
+            tests = {"labels": ["-L", "^gpu$", "-L", "^dist$"], "name": "dist"}
+            self.assertEqual(parts.dist(runner(), None, 1, False), {"gpus": 1, "tests": tests})
+            self.assertEqual(parts.dist(runner(), None, 2, False), {"gpus": 2, "tests": tests, "ranks": 2})
 
     @unittest.skipUnless(shutil.which("ctest"), "ctest is not in the PATH")
     def test_tests_that_are_cut_short_report(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(parts, "BUILD", pathlib.Path(folder)):
             pathlib.Path(folder, "CTestTestfile.cmake").write_text(TESTS, encoding="utf-8")
-            results = gpu.run_tests(runner(gpu.TO_REPORT + 4), pathlib.Path(folder))
-            self.assertIn("it says", pathlib.Path(folder, "LastTest.log").read_text(encoding="utf-8"))
+            results = parts.tests(runner(parts.TO_REPORT + 4), pathlib.Path(folder))
+            self.assertIn("it says", pathlib.Path(folder, "tests.log").read_text(encoding="utf-8"))
             self.assertIn("testcase", pathlib.Path(folder, "tests.xml").read_text(encoding="utf-8"))
         self.assertNotEqual(results.pop("code"), 0)
         self.assertEqual(results, {"passed": 1, "failed": ["lasts"], "skipped": ["Some.Case"], "stopped": True,
                                    "not_run": ["follows", "was_not_built"]})
 
     def test_the_log_of_tests_grows_as_they_run(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
-            log = pathlib.Path(folder, "LastTest.log")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(parts, "BUILD", pathlib.Path(folder)):
+            log = pathlib.Path(folder, "tests.log")
             code = f"echo first; for i in $(seq 50); do grep -q first {log} && exit 0; sleep 0.1; done; exit 1"
             pathlib.Path(folder, "CTestTestfile.cmake").write_text(
                 f'add_test(looks /bin/sh -c [[{code}]])\nset_tests_properties(looks PROPERTIES LABELS gpu)\n', encoding="utf-8")
-            self.assertEqual(gpu.run_tests(runner(), pathlib.Path(folder))["passed"], 1)
+            self.assertEqual(parts.tests(runner(), pathlib.Path(folder))["passed"], 1)
+            self.assertEqual(parts.ctest(runner(), pathlib.Path(folder), ["-L", "^dist$"], "dist")["failed"], ["no test has -L ^dist$"])
 
-    def test_the_largest_batch_comes_first_ours_without_and_with_graphs_and_pytorch_compiles_last(self):
-        kept = []
-        with mock.patch.object(gpu, "run_json", lambda command, _, env: {"command": command}):
-            rows = gpu.run_gpt2(runner(), "2.0", False, ["bf16", "f32"], [], lambda rows: kept.append(len(rows)))
-        self.assertEqual([(row["dtype"], row["batch"]) for row in rows],
-                         [(dtype, batch) for dtype, batch in (("bf16", 64), ("bf16", 16), ("bf16", 4), ("f32", 16)) for _ in range(4)])
-        self.assertEqual([row["framework"] for row in rows], ["headroom", "headroom, graphs", "torch eager", "torch compiled"] * 4)
-        for row in rows:
-            self.assertEqual("gpt2_step" in row["command"][0], row["framework"].startswith("headroom"))
-            self.assertEqual("--graphs" in row["command"], row["framework"] == "headroom, graphs")
-            self.assertEqual("--compile" in row["command"], row["framework"] == "torch compiled")
-        self.assertEqual(kept, list(range(1, 17)))
+
+
+class Rows(unittest.TestCase):
+    def setUp(self):
+        silent(self)
+
+    def commands(self, part):
+        """Of each step of the part: the step, the command, and the environment, if it is not ours."""
+        seen = []
+        runs = types.SimpleNamespace(object_of=lambda command, env=None, file=None: seen.append((command, env)) or {"error": "none"})
+        some = [step for step in steps.STEPS if step.part == part]
+        for step in some:
+            {"gpt2": parts.gpt2, "models": parts.model, "segmentation": parts.segmentation}[part](step, runs, False)
+        return [(step, *each) for step, each in zip(some, seen)]
+
+    def test_a_step_is_run_by_its_program_with_its_flags(self):
+        for part, ours, theirs in (("gpt2", "gpt2_step", "gpt2_torch.py"), ("models", "model_step", "train.py"),
+                                   ("segmentation", "train_segmentation", "")):
+            for step, command, env in self.commands(part):
+                torch = step.name.startswith("torch")
+                self.assertEqual(pathlib.Path(command[1] if torch else command[0]).name, theirs if torch else ours)
+                self.assertIn(f" {step.flags} ", " ".join(command) + " ")
+                self.assertEqual(env is not None, torch, "PyTorch has libraries of its own")
+                self.assertEqual(bool({"--compile", "compiled"} & set(command)), step.name == "torch compiled")
+
+    def test_pytorch_compiles_behind_ours(self):
+        names = [step.name for step in steps.STEPS if step.flags == "--dtype f16 --batch 64" or step.flags == "--dtype f16 --batch 64 --graphs"]
+        self.assertEqual(names, ["headroom", "headroom", "torch eager", "torch compiled"])
 
     def test_a_model_in_pytorch_has_the_names_of_model_step(self):
-        step = {"framework": "torch 2.0", "parameters": 3, "step_seconds": 0.5, "peak_bytes_allocated": 7, "peak_bytes_reserved": 8,
-                "loss": 1.5}
-        with mock.patch.object(gpu, "run_json", lambda command, _, env: step if "train.py" in command[1] else {"command": command}):
-            rows = gpu.run_models(runner(), "2.0", False, [], lambda _: None)
-        theirs = [row for row in rows if row["framework"].startswith("torch")]
-        self.assertEqual([(row["model"], row["framework"]) for row in theirs], [
-            (model, framework) for model in ("resnet50", "unet") for framework in ("torch eager", "torch compiled")])
-        known = json.loads((pathlib.Path(SCRIPT).parent.parent / "tests" / "scripts" / "gpu_run.json").read_text(encoding="utf-8"))
-        self.assertEqual(set(theirs[0]), set(known["models"][2]))
-        self.assertEqual((theirs[0]["samples_per_second"], theirs[0]["peak_bytes"]), (512, 7))
+        figures = {"framework": "torch 2.0", "parameters": 3, "step_seconds": 0.5, "peak_bytes_allocated": 7, "peak_bytes_reserved": 8,
+                   "loss": 1.5}
+        step = steps.Step("models", "torch eager", steps.RESNET50)
+        row = parts.model(step, types.SimpleNamespace(object_of=lambda command, env: figures), False)
+        known = json.loads((ROOT / "tests" / "scripts" / "gpu_run.json").read_text(encoding="utf-8"))
+        self.assertEqual(set(row) | {"framework", "flags"}, set(known["models"][2]))
+        self.assertEqual((row["model"], row["samples_per_second"], row["peak_bytes"]), ("resnet50", 512, 7))
 
     def test_only_our_programs_see_our_libraries(self):
-        ours = gpu.Runner(60, ["/deps/lib"]).ours["LD_LIBRARY_PATH"]
-        self.assertTrue(ours.startswith("/deps/lib"))
-        seen = []
-        with mock.patch.object(gpu, "run_json", lambda command, _, env: seen.append((command[0], env)) or {}):
-            gpu.run_gpt2(gpu.Runner(60, ["/deps/lib"]), "2.0", False, ["f32"], [], lambda _: None)
-        for program, env in seen:
-            self.assertEqual("/deps/lib" in env.get("LD_LIBRARY_PATH", ""), "gpt2_step" in program, program)
+        brings = runner()
+        brings.bring(["/deps/lib"])
+        self.assertTrue(brings.ours["LD_LIBRARY_PATH"].startswith("/deps/lib:"))
+        with mock.patch.object(brings, "run", return_value=(0, "{}")) as run:
+            brings.object_of(["/bin/true"])
+            brings.object_of(["/bin/true"], env=dict(os.environ))
+        first, second = (call.kwargs["env"].get("LD_LIBRARY_PATH", "") for call in run.call_args_list)
+        self.assertEqual(("/deps/lib" in first, "/deps/lib" in second), (True, False))
+
+    def test_the_time_to_queue_is_that_of_a_call_behind_a_wait(self):
+        clock, said = [0.0], []
+
+        def wait():
+            said.append("wait")
+            clock[0] += 100  # the GPU's
+
+        def work():
+            said.append("work")
+            clock[0] += len(said) // 2  # 1, 2, 3 s
+
+        with mock.patch.object(host_time.time, "perf_counter", lambda: clock[0]):
+            self.assertEqual(host_time.queueing_seconds(work, wait, 3), 2)
+        self.assertEqual(said, ["wait", "work"] * 3)
+        source = (ROOT / "bench" / "peers" / "gpt2_torch.py").read_text(encoding="utf-8")
+        self.assertRegex(source, re.escape("host = queueing_seconds(step, torch.cuda.synchronize, "))
 
 
 class Times(unittest.TestCase):
