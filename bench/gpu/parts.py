@@ -20,7 +20,7 @@ SANITIZED = ["kernels_attention_library_cuda_test", "kernels_convolution_library
              "kernels_attention_cuda_test", "kernels_copy_devices_test", "kernels_fill_devices_test", "kernels_gather_devices_test"]
 FILTER = "--gtest_filter=*Cuda.*:*/bf16/contiguous/gpu:*/f64/gaps/gpu"  # few of the table's rows
 TRAINED_BY_RANKS = ["--layers", "6", "--heads", "6", "--width", "384", "--block", "256", "--batch", "16", "--dropout", "0.1"]
-TO_REPORT = 20  # seconds that ctest has for its report
+TO_REPORT = 10  # seconds that ctest has for its report
 
 
 def with_steps(flags, steps, warmup):
