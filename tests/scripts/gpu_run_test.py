@@ -149,15 +149,15 @@ class Run(unittest.TestCase):
         self.assertEqual(results["not_done"], ["build: gpu", "tests"])
 
     def test_a_program_of_a_call_is_stopped_in_time_and_those_behind_it_run(self):
-        """With two seconds for each step."""
+        """With five seconds for each step."""
         path = self.tree / "bench" / "gpu" / "steps.py"
-        path.write_text(re.sub(r"1, (seconds=)?\d+\),\n", r"1, \g<1>2),\n", path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(re.sub(r"1, (seconds=)?\d+\),\n", r"1, \g<1>5),\n", path.read_text(encoding="utf-8")), encoding="utf-8")
         head = {"copy_gigabytes_per_second": 3000.0, "product_teraflops": 700.0}
         text = json.dumps({**head, "kernels": RUN["kernels"]["kernels"]}).removesuffix("]}")
         self.write("programs/kernel_shares", f"#!/bin/sh\necho '{text}'\nexec sleep 60\n")
         begin = time.monotonic()
         code, results, _ = self.run_script("--call", "1")
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, 50)  # of the program's 60
         self.assertEqual((code, results["kernels"]), (0, {**head, "kernels": RUN["kernels"]["kernels"], "error": "stopped"}))
         self.assertEqual(results["not_done"], ["kernels", f"gpt2: torch compiled {steps.GPT2}"])
 

@@ -87,7 +87,7 @@ class Calls(unittest.TestCase):
         return seconds, codes
 
     def test_a_step_has_its_time_and_what_was_left_before_it(self):
-        first, long, last = (steps.Step("kernels", "", flags, 1, 2) for flags in ("exit 0", "sleep 60", "exit 0"))
+        first, long, last = (steps.Step("kernels", "", flags, 1, seconds) for flags, seconds in (("exit 0", 2), ("sleep 60", 2), ("exit 0", 9)))
         seconds, codes = self.taken(1, first, long, last)
         self.assertEqual(codes, [0, 124, 0])
         self.assertGreater(seconds[1], 3.9)
