@@ -229,6 +229,37 @@ if(HEADROOM_COVERAGE)
     list(APPEND HEADROOM_TEST_ENVIRONMENT GCOV_PREFIX=${PROJECT_BINARY_DIR}/tests/executed_by_others GCOV_ERROR_FILE=/dev/null)
 endif()
 
+# A test is bounded by the work that it does, its processor seconds, and not by the time of a machine that others use as
+# well; what neither works nor ends hangs.
+set(HEADROOM_TEST_SECONDS 900)
+if(HEADROOM_SANITIZE)
+    set(HEADROOM_TEST_SECONDS 3600)
+endif()
+math(EXPR HEADROOM_TEST_TIMEOUT "4 * ${HEADROOM_TEST_SECONDS}")
+find_program(HEADROOM_PRLIMIT prlimit)  # of util-linux
+mark_as_advanced(HEADROOM_PRLIMIT)
+set(HEADROOM_BOUNDED)
+if(HEADROOM_PRLIMIT)
+    set(HEADROOM_BOUNDED ${HEADROOM_PRLIMIT} --cpu=${HEADROOM_TEST_SECONDS})
+endif()
+
+# Whether a test in C++ draws at random: it includes tests/support/seed.hpp, by one of the tests' own headers or by itself.
+# headroom_find_drawing_headers() finds those headers once.
+function(headroom_find_drawing_headers)
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.hpp)
+    set(drawing "headroom/tests/support/seed\\.hpp")
+    foreach(round RANGE 3)  # headers that include such headers
+        foreach(header IN LISTS headers)
+            file(STRINGS ${header} found REGEX "${drawing}" LIMIT_COUNT 1)
+            cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+            if(found AND NOT drawing MATCHES "headroom/${name}")
+                string(APPEND drawing "|headroom/${name}")
+            endif()
+        endforeach()
+    endforeach()
+    set(HEADROOM_DRAWING_HEADERS "#include <(${drawing})>" PARENT_SCOPE)
+endfunction()
+
 # tests/<folder>/*_test.py -> one ctest entry each. Further arguments: what is to be in their environment.
 function(headroom_script_tests folder)
     find_package(Python3 COMPONENTS Interpreter)
@@ -238,8 +269,14 @@ function(headroom_script_tests folder)
     file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.py)
     foreach(script IN LISTS scripts)
         cmake_path(GET script STEM file)
-        add_test(NAME ${folder}/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
-        set_tests_properties(${folder}/${file} PROPERTIES LABELS ${folder} TIMEOUT 900 COST 100  # most take longer than programs
+        set(labels ${folder})
+        file(STRINGS ${script} draws REGEX "HEADROOM_TEST_SEED|import.* drawn" LIMIT_COUNT 1)
+        if(draws)
+            list(APPEND labels draws)
+        endif()
+        add_test(NAME ${folder}/${file} COMMAND ${HEADROOM_BOUNDED} ${Python3_EXECUTABLE} -B ${script})
+        set_tests_properties(${folder}/${file} PROPERTIES LABELS "${labels}" TIMEOUT ${HEADROOM_TEST_TIMEOUT}
+            COST 100  # most take longer than programs
             ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT};${ARGN}")
     endforeach()
 endfunction()
@@ -250,14 +287,14 @@ set(HEADROOM_SHARDS_core/ops_cuda_test 4)
 # One ctest entry for a test, or one for each of its shards, first in line; their names are in `added`.
 function(headroom_add_test name target)
     if(NOT DEFINED HEADROOM_SHARDS_${name})
-        add_test(NAME ${name} COMMAND ${target})
+        add_test(NAME ${name} COMMAND ${HEADROOM_BOUNDED} $<TARGET_FILE:${target}>)
         set(added ${name} PARENT_SCOPE)
         return()
     endif()
     set(names)
     math(EXPR last "${HEADROOM_SHARDS_${name}} - 1")
     foreach(shard RANGE ${last})
-        add_test(NAME ${name}.${shard} COMMAND ${target})
+        add_test(NAME ${name}.${shard} COMMAND ${HEADROOM_BOUNDED} $<TARGET_FILE:${target}>)
         set_tests_properties(${name}.${shard} PROPERTIES COST 1000
             ENVIRONMENT "GTEST_TOTAL_SHARDS=${HEADROOM_SHARDS_${name}};GTEST_SHARD_INDEX=${shard}")
         list(APPEND names ${name}.${shard})
@@ -271,6 +308,7 @@ endfunction()
 # cuda_<file>_test calls CUDA and its libraries, each also as it is installed. All of these are labelled gpu.
 function(headroom_tests)
     headroom_test_headers()
+    headroom_find_drawing_headers()
     headroom_test_support()
     headroom_simt_tests()
     if(HEADROOM_HAS_CUDA)
@@ -300,6 +338,10 @@ function(headroom_tests)
         cmake_path(GET folder FILENAME library)
         set(target ${library}_${file})
         set(labels ${library})
+        file(STRINGS ${source} draws REGEX "${HEADROOM_DRAWING_HEADERS}" LIMIT_COUNT 1)
+        if(draws OR (HEADROOM_CUDA_EMULATED AND file MATCHES "_(cuda|devices)_test$|^emulated_"))  # orders of threads
+            list(APPEND labels draws)
+        endif()
         if(file MATCHES "_(cuda|devices)_test$|^cuda_")
             list(APPEND labels gpu)
             set_property(GLOBAL APPEND PROPERTY HEADROOM_GPU_TESTS ${target})
@@ -348,7 +390,8 @@ function(headroom_tests)
             list(FILTER environment EXCLUDE REGEX GCOV_)
         endif()
         set_property(TEST ${added} PROPERTY LABELS "${labels}")
-        set_property(TEST ${added} PROPERTY TIMEOUT 900)
+        set_property(TEST ${added} PROPERTY TIMEOUT ${HEADROOM_TEST_TIMEOUT})
+        set_property(TEST ${added} PROPERTY REQUIRED_FILES $<TARGET_FILE:${target}>)  # what was not built is not run
         set_property(TEST ${added} APPEND PROPERTY ENVIRONMENT "${environment}")
     endforeach()
     headroom_test_programs()
@@ -377,7 +420,7 @@ function(headroom_tests)
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
         -D VERSION=${PROJECT_VERSION} -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
-    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT 900 ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT}")
+    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT ${HEADROOM_TEST_TIMEOUT} ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT}")
 endfunction()
 
 # bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench; benchmarks builds all of them.

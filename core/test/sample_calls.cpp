@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -141,7 +142,9 @@ Tensor view_of(Context& context, const HostInput& input, Dtype dtype, Layout lay
 }  // namespace
 
 Seed::Seed() : value(1) {
-    if (const char* text = std::getenv("HEADROOM_TEST_SEED")) value = std::strtoull(text, nullptr, 10);
+    const char* const text = std::getenv("HEADROOM_TEST_SEED");
+    if (!text || !*text) return;
+    value = std::string_view(text) == "random" ? std::random_device{}() : std::strtoull(text, nullptr, 10);
 }
 
 std::vector<ErasedSample> accepted(const OpEntry& op) { return some_samples(op, false); }

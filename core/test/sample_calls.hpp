@@ -18,7 +18,7 @@
 
 namespace headroom::test {
 
-/// The seed of random inputs: 1, or HEADROOM_TEST_SEED of the environment.
+/// The seed of random inputs: 1, or HEADROOM_TEST_SEED of the environment, where `random` is a new number each time.
 struct Seed {
     Seed();
     std::uint64_t value;

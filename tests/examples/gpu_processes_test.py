@@ -1,16 +1,20 @@
-"""train_gpt under mpirun with a GPU for each process: the emulated ones, which are two, and the NCCL of tests/dist/fake_nccl."""
-import importlib.machinery
-import importlib.util
+"""train_gpt under mpirun with a GPU for each process: emulated ones, and the NCCL of tests/dist/fake_nccl."""
 import json
 import os
 import pathlib
 import socket
 import subprocess
+import sys
 import unittest
 from unittest import mock
 
 from processes import ENVIRONMENT, ProcessesCase
-from program import EXAMPLES, HANGS, words
+from program import EXAMPLES, SOURCE, words
+
+sys.path.insert(0, os.path.join(SOURCE, "bench", "gpu"))
+import parts  # noqa: E402
+import table  # noqa: E402
+from runner import Runner  # noqa: E402
 
 PROGRAM = os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "emulated_train_gpt")
 NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
@@ -70,7 +74,7 @@ class GpuProcesses(ProcessesCase):
             environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
             jobs.append(subprocess.Popen(self.command(*flags, *own), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                          env=environment))
-        ends = [job.communicate(timeout=HANGS) for job in jobs]
+        ends = [job.communicate() for job in jobs]
         self.assertEqual(ends[-1][0], "" if len(jobs) > 1 else ends[0][0])  # the first one alone prints
         return [(errors, job.returncode) for (_, errors), job in zip(ends, jobs, strict=True)]
 
@@ -116,25 +120,25 @@ class GpuProcesses(ProcessesCase):
         folder = pathlib.Path(self.path("build"))
         (folder / "examples").mkdir(parents=True)
         (folder / "examples" / "train_gpt").symlink_to(self.program)
-        script = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "gpu")
-        loader = importlib.machinery.SourceFileLoader("gpu", script)
-        gpu = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", loader))
-        loader.exec_module(gpu)
         small = ("--layers", "1", "--heads", "1", "--width", "8", "--block", "8", "--batch", "1")
-        with mock.patch.multiple(gpu, BUILD=folder, TRAINED_BY_RANKS=small, say=lambda _: None):
+        with mock.patch.multiple(parts, BUILD=folder, TRAINED_BY_RANKS=small, say=lambda _: None):
             with mock.patch.dict(os.environ, self.environment):
-                runner = gpu.Runner(HANGS)
-            for gpus in (1, 2):
-                result = gpu.run_dist(runner, gpus, quick=True)
-                self.assertEqual((result["gpus"], result["ranks"]), (gpus, 2), result)
-                self.assertEqual(result["one"]["state_sha256"], result["all"]["state_sha256"], result)
-                self.assertIn("the bits of one", next(gpu.table.dist(result)))
+                runner = Runner(3600)
+
+            tests = {"passed": 1, "failed": [], "skipped": [], "not_run": [], "stopped": False}
+
+            def lines(result):
+                return list(table.dist({"gpus": 2, "tests": tests, **result}))
+
+            result = parts.ranks(runner, 2, quick=True)
+            self.assertEqual(result["one"]["state_sha256"], result["all"]["state_sha256"], result)
+            self.assertIn("2 ranks over NCCL, 2 GPUs: the bits of one", lines(result)[-1])
             runner.ours["HEADROOM_NCCL"] = "/nowhere/libnccl.so.2"
-            result = gpu.run_dist(runner, 2, quick=True)
+            result = parts.ranks(runner, 2, quick=True)
             self.assertRegex(result["error"], "^all: [^$]*NCCL")
-            self.assertTrue(next(gpu.table.dist(result)).startswith("! 2 ranks over NCCL, 2 GPUs: "))
+            self.assertTrue(lines(result)[-1].startswith("! 2 ranks over NCCL, 2 GPUs: "))
             (folder / "examples" / "train_gpt").unlink()
-            self.assertIn("was not built", gpu.run_dist(runner, 2, quick=True)["error"])
+            self.assertIn("was not built", parts.ranks(runner, 2, quick=True)["error"])
 
     def test_launchers_that_say_too_little_are_refused_in_one_line(self):
         for more, part in (({"RANK": None}, "WORLD_SIZE is set, and RANK is not"), ({"WORLD_SIZE": None}, "RANK is set, and WORLD_SIZE"),
@@ -151,8 +155,8 @@ class GpuProcesses(ProcessesCase):
         self.assertIn("bring no MPI, by which processes on CPUs reach each other: start with mpirun", errors)
 
     def test_misuse_is_one_line(self):
-        (line,) = self.refused(3)
-        self.assertIn("3 processes of this machine need a GPU each, and it has 2: start with mpirun -np 2", line)
+        (line,) = self.refused(4)
+        self.assertIn("4 processes of this machine need a GPU each, and it has 3: start with mpirun -np 3", line)
         (line,) = self.refused(2, HEADROOM_NCCL="/nowhere/libnccl.so.2")
         self.assertIn("several GPUs: NCCL", line)
         self.assertIn("install NVIDIA's NCCL", line)

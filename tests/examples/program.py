@@ -5,6 +5,7 @@ HEADROOM_EXAMPLES_DIR names the folder with the programs; ctest sets it.
 import json
 import math
 import os
+import random
 import re
 import resource
 import subprocess
@@ -15,7 +16,6 @@ EXAMPLES = os.environ.get("HEADROOM_EXAMPLES_DIR", "build/release/examples")
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the cases, as of programs of GoogleTest
 SHARD = int(os.environ.get("GTEST_SHARD_INDEX", "0"))
-HANGS = 600  # seconds; programs with sanitizers beside other tests have taken over two minutes
 
 # What a program that is refused memory says to do.
 ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P<plain> and without --graphs)?(?: in place of [a-z -]+)?: "
@@ -31,6 +31,14 @@ def shard(number):
         return unittest.skipUnless(number % SHARDS == SHARD, "another shard has it")(case)
 
     return mark
+
+
+def drawn():
+    """What draws as HEADROOM_TEST_SEED says: from a committed number, another one, or `random` ones (tests/support/seed.hpp)."""
+    text = os.environ.get("HEADROOM_TEST_SEED") or "20261129"
+    seed = random.randrange(1 << 32) if text == "random" else int(text)
+    print(f"HEADROOM_TEST_SEED={seed}", flush=True)
+    return random.Random(seed)
 
 
 def words(count):
@@ -85,7 +93,7 @@ class ProgramCase(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
-        return subprocess.run(cls.command(*flags), capture_output=True, text=True, errors="surrogateescape", check=False, timeout=HANGS,
+        return subprocess.run(cls.command(*flags), capture_output=True, text=True, errors="surrogateescape", check=False,
                               preexec_fn=limit if largest_file is not None else None)
 
     def succeeds(self, *flags):

@@ -99,7 +99,7 @@ class SpeedPage(browser.PageCase):
         with open(source, "w", encoding="utf-8") as file:
             json.dump(comparison, file)
         return subprocess.run([os.path.join(PROGRAMS, "write_page"), source, page], capture_output=True, text=True,
-                              check=False, timeout=60)
+                              check=False)
 
     @classmethod
     def written(cls, name, comparison):

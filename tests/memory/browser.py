@@ -26,7 +26,7 @@ def run(page, *flags):
                    "--no-first-run", "--disable-background-networking", "--force-device-scale-factor=1",
                    "--virtual-time-budget=10000", "--enable-logging=stderr", f"--user-data-dir={profile}", *flags,
                    "file://" + os.path.abspath(page)]
-        done = subprocess.run(command, capture_output=True, check=True, timeout=240)
+        done = subprocess.run(command, capture_output=True, check=True)
     errors = done.stderr.decode("utf-8", "replace")
     return done.stdout.decode("utf-8"), [line for line in errors.splitlines() if "CONSOLE" in line]
 

@@ -29,7 +29,7 @@ class HistoryCase(unittest.TestCase):
             folder = os.path.join(cls.scratch, "_".join(words) or "default")
             os.makedirs(folder, exist_ok=True)
             run = subprocess.run([os.path.join(PROGRAMS, "write_history"), folder, *words], capture_output=True, text=True,
-                                 check=True, timeout=300)
+                                 check=True)
             figures = {key: int(value) for key, value in (line.rsplit(" ", 1) for line in run.stdout.splitlines())}
             cls.runs[words] = folder, figures
         return cls.runs[words]

@@ -50,7 +50,7 @@ class Gate {
     }
 
   private:
-    static constexpr std::chrono::seconds kLong{10};  // of a test that fails
+    static constexpr std::chrono::seconds kLong{300};  // of a test that fails
     std::mutex mutex_;
     std::condition_variable changed_;
     std::string call_;

@@ -7,17 +7,13 @@
 #include <cxxabi.h>
 #include <headroom/tests/simt/running_block.hpp>
 #include <headroom/tests/simt/sanitizers.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::simt {
 namespace {
 
 // A fiber of ThreadSanitizer's takes most of a millisecond to make, and it can hold some 8000 of them.
 constexpr std::size_t kMostFibers = 1024;
-
-std::uint64_t chosen_seed() {
-    if (const char* text = std::getenv("HEADROOM_TEST_SEED")) return std::strtoull(text, nullptr, 10);
-    return std::random_device{}();
-}
 
 /// What an emulator that is gone leaves to this thread's next one: ThreadSanitizer does not give back all that a fiber
 /// took, and a process has only so many mappings.
@@ -53,7 +49,7 @@ struct FinishedBlocks {
 
 }  // namespace
 
-Emulator::Emulator() : Emulator(chosen_seed()) {}
+Emulator::Emulator() : Emulator(test::chosen_seed()) {}
 Emulator::Emulator(std::uint64_t seed) : seed_(seed), fibers_(std::exchange(spare_fibers(), {})) {}
 Emulator::~Emulator() {
     if (spare_fibers().size() < fibers_.size()) spare_fibers() = std::move(fibers_);

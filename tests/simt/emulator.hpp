@@ -4,7 +4,7 @@
 // of it. With AddressSanitizer, accesses outside of global memory are found as well; with ThreadSanitizer, races. Not
 // for speed: a barrier or a shuffle costs 50 to 100 ns per thread.
 //
-//     simt::Emulator gpu;                                     // a new seed each time, unless HEADROOM_TEST_SEED is set
+//     simt::Emulator gpu;                                     // seeded as tests/support/seed.hpp says
 //     simt::Array<float> x(1025, 1.0f);                       // aligned as CUDA aligns, its end is watched
 //     kernels::device::launch(gpu, {.x = 5, .threads = 256}, Scale{}, x.data(), 2.0f, x.size());
 //     EXPECT_EQ(x[0], 2.0f);

@@ -1,0 +1,104 @@
+"""What .ci/run leaves to chance, which is nothing, and which sanitizers it has: .ci/touched."""
+import collections
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PATH = ROOT / ".ci" / "touched"
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("touched", str(PATH))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("touched", loader))
+    loader.exec_module(module)
+    return module
+
+
+touched = load()
+
+
+class Touched(unittest.TestCase):
+    def test_every_library_with_tests_has_its_time(self):
+        folders = {path.parent.name for path in (ROOT / "tests").glob("*/*_test.cpp")}
+        self.assertGreater(len(folders), 10)
+        self.assertEqual(folders, set(touched.SECONDS))
+        text = (ROOT / "scripts" / "test").read_text(encoding="utf-8")
+        threads = re.search(r"tsan\) libraries=\$\{libraries:-([a-z,]+)\}", text)[1]
+        self.assertEqual(set(threads.split(",")), set(touched.SECONDS_OF_THREADS))
+
+    def test_files_belong_to_the_tests_that_run_them(self):
+        for path, library in (("core/tape/tape.cpp", "core"), ("kernels/matmul/tiled.cu", "kernels"), ("tests/nn/gpt_test.cpp", "nn"),
+                              ("tests/simt/fiber.cpp", "simt"), ("bench/traces/replay.cpp", "traces"), ("tests/docs/guide_test.cpp", "docs"),
+                              ("examples/gpt/program.cpp", "examples"), ("docs/guide.md", None), ("README.md", None),
+                              ("scripts/test", None), ("bench/core/instructions.cpp", None), ("tests/support/seed.hpp", None)):
+            self.assertEqual(touched.library_of(path), library, path)
+
+    def test_the_most_changed_come_first_as_long_as_there_is_time(self):
+        costs = {"a": 100, "b": 300, "c": 50}
+        lines = collections.Counter(a=5, b=70, c=9, unknown=1000)
+        self.assertEqual(touched.chosen(lines, costs, 1000), (["b", "c", "a"], []))
+        self.assertEqual(touched.chosen(lines, costs, 360), (["b", "c"], ["a"]))
+        self.assertEqual(touched.chosen(lines, costs, 200), (["c", "a"], ["b"]))
+        self.assertEqual(touched.chosen(lines, costs, 10), (["c"], ["b", "a"]), "one at least")
+        self.assertEqual(touched.chosen(collections.Counter(), costs, 10), ([], []))
+
+    def test_counts_what_changed_since_a_commit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def git(*words):
+                identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+                return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+            def write(name, text):
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+
+            git("init", "-q")
+            write("core/a.cpp", "1\n2\n3\n")
+            write("nn/b.cpp", "1\n")
+            git("add", ".")
+            git("commit", "-qm", "first")
+            first = git("rev-parse", "HEAD")
+            write("core/a.cpp", "1\n2\n4\n5\n")
+            write("tests/core/a_test.cpp", "1\n")
+            write("docs/page.md", "1\n")
+            git("add", ".")
+            git("commit", "-qm", "second")
+            own, touched.ROOT = touched.ROOT, pathlib.Path(folder)
+            try:
+                self.assertEqual(touched.changed_lines(first), {"core": 4})
+                self.assertEqual(touched.changed_lines("HEAD"), {})
+                self.assertEqual(set(touched.changed_lines("0" * 40)), set(touched.SECONDS), "all, where nothing is known")
+            finally:
+                touched.ROOT = own
+
+
+class Seeds(unittest.TestCase):
+    def test_no_step_takes_its_numbers_from_the_commit(self):
+        text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        self.assertIn("unset HEADROOM_TEST_SEED", text)
+        self.assertNotRegex(text, r"HEADROOM_TEST_SEED=|rev-parse")
+
+    @unittest.skipUnless("HEADROOM_BUILD_DIR" in os.environ, "needs a build")
+    def test_tests_that_draw_are_known(self):
+        listed = subprocess.run(["ctest", "--test-dir", os.environ["HEADROOM_BUILD_DIR"], "-N", "-L", "^draws$"], capture_output=True,
+                                text=True, check=True).stdout
+        names = set(re.findall(r"Test +#\d+: (\S+)", listed))
+        sources = [path for path in (ROOT / "tests").glob("*/*_test.cpp") if "random_seed()" in path.read_text(encoding="utf-8")]
+        self.assertGreater(len(sources), 15)
+        built = set(re.findall(r"Test +#\d+: (\S+)", subprocess.run(["ctest", "--test-dir", os.environ["HEADROOM_BUILD_DIR"], "-N"],
+                                                                     capture_output=True, text=True, check=True).stdout))
+        drawing = {f"{path.parent.name}/{path.stem}" for path in sources} & built
+        self.assertLessEqual(drawing, names)
+        for name in ("nn/models_search_test", "plan/drawn_plans_test"):  # by a header of theirs
+            self.assertIn(name, names)
+
+
+if __name__ == "__main__":
+    unittest.main()
