@@ -3,7 +3,7 @@ set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this mach
 set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: as AUTO without nvcc")
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 set(HEADROOM_CUDA_ARCHITECTURES "" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 8.0 on those that nvcc knows, the last also as PTX for later ones")
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 7.5 on those that nvcc knows, the last also as PTX for later ones")
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_COVERAGE "Emulated CUDA kernels count what is executed, for scripts/kernel-coverage" OFF)
 option(HEADROOM_HEADER_CHECKS "Compile each header on its own" OFF)

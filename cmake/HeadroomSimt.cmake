@@ -31,7 +31,7 @@ function(headroom_nvcc_check target)
     set(cubins)
     foreach(source IN LISTS ARGN)
         cmake_path(GET source STEM name)
-        foreach(architecture sm_80 sm_90)
+        foreach(architecture sm_75 sm_80 sm_90)
             set(cubin ${PROJECT_BINARY_DIR}/cubins/${target}/${name}.${architecture}.cubin)
             add_custom_command(OUTPUT ${cubin}
                 COMMAND ${HEADROOM_NVCC} -std=c++20 -O3 -arch=${architecture} -cubin

@@ -11,6 +11,7 @@
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/probe.hpp>
+#include <headroom/kernels/device/shape.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
@@ -27,18 +28,38 @@ int resolve_threads(int threads) {
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+/// A GPU that is present, with the rates of the most similar one that is known.
+GpuModel model_of(const CudaDevice& device, std::size_t memory_bytes) {
+    const kernels::CudaProperties& gpu = device.properties();
+    return {.name = gpu.name,
+            .memory_bytes = memory_bytes,
+            .capability = gpu.capability(),
+            .multiprocessors = gpu.multiprocessors,
+            .shared_bytes = gpu.shared_bytes,
+            .rates = kernels::nearest_gpu(gpu.capability(), gpu.multiprocessors, memory_bytes).rates};
+}
+
 }  // namespace
 
 Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const ContextOptions& options,
-                 std::shared_ptr<CudaDevice> device)
+                 std::shared_ptr<CudaDevice> device, const Profile& profile)
     : device_(std::move(device)),
       stream_(stream),
       memory_(std::move(memory)),
       group_(options.group && options.group->ranks() > 1 ? options.group : nullptr),
+      model_(profile.model),
+      reserve_(profile.reserve),
+      in_use_(profile.in_use),
       seed_(options.seed),
       tuning_file_(options.tuning_file),
       tape_(*this, Exec(stream_, *memory_)) {
-    std::visit([this](auto& s) { s.state = &state_; }, stream_);
+    std::visit(
+        [&](auto& s) {
+            s.state = &state_;
+            if (profile.cuda() && model_.capability < kernels::device::kBf16Capability)
+                s.compute.tf32 = false;  // there is none
+        },
+        stream_);
     exec().fill_uninitialized_memory(options.fill_uninitialized_memory);
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
@@ -55,19 +76,28 @@ Context Context::cpu(ContextOptions options) {
                                                         training_memory({.limit = options.memory_limit}));
     }
     const CpuStream stream{.threads = resolve_threads(options.threads), .compute = options.compute};
-    return Context(stream, options.memory, options);
+    return Context(stream, options.memory, options, nullptr, {});
 }
 
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
-    const memory::MemoryOptions memory_options = training_memory({.limit = options.memory_limit});
-    // Whoever keeps the memory keeps the device.
-    const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
-                                               [device](DeviceMemory* gone) { delete gone; });
     CudaStream stream{.device = device.get(), .compute = options.compute};
     kernels::probe(stream);
-    return Context(stream, memory, options, device);
+    std::unique_ptr<memory::Driver> driver = device->make_driver();
+    const memory::DriverProperties& properties = driver->properties();
+    Profile profile{.model = model_of(*device, properties.total_bytes),
+                    .memory = properties,
+                    .ranks = options.group ? options.group->ranks() : 1,
+                    .reserve = options.gpu_reserve,
+                    .in_use = options.gpu_in_use};
+    if (profile.in_use == 0) profile.in_use = properties.total_bytes - driver->free_bytes();
+    const memory::MemoryOptions memory_options =
+        training_memory({.limit = options.memory_limit, .reserve = profile.reserved_bytes()});
+    // Whoever keeps the memory keeps the device.
+    const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(std::move(driver), memory_options),
+                                               [device](DeviceMemory* gone) { delete gone; });
+    return Context(stream, memory, options, device, profile);
 }
 
 Context Context::best(ContextOptions options) {
@@ -76,14 +106,16 @@ Context Context::best(ContextOptions options) {
 }
 
 Context Context::dry(const Profile& profile) {
-    const memory::MemoryOptions options = training_memory({.limit = profile.memory_limit, .slack = profile.slack});
+    const memory::MemoryOptions options =
+        training_memory({.limit = profile.memory_limit, .reserve = profile.reserved_bytes(), .slack = profile.slack});
     auto memory =
         std::make_shared<DeviceMemory>(memory::make_simulated_driver({.properties = profile.device_memory()}), options);
-    const DryStream stream{
-        .threads = resolve_threads(profile.threads), .cuda = profile.cuda, .compute = profile.compute};
+    const DryStream stream{.threads = resolve_threads(profile.threads),
+                           .capability = profile.model.capability,
+                           .compute = profile.compute};
     ContextOptions of_rank{.seed = profile.seed};
     if (profile.ranks > 1) of_rank.group = std::make_shared<RehearsedGroup>(profile.rank, profile.ranks);
-    return Context(stream, std::move(memory), of_rank);
+    return Context(stream, std::move(memory), of_rank, nullptr, profile);
 }
 
 Profile Context::profile() const {
@@ -91,11 +123,13 @@ Profile Context::profile() const {
             .memory_limit = memory_->limit(),
             .seed = seed_,
             .slack = memory_->options().slack,
-            .cuda = on_cuda(stream_),
+            .model = model_,
             .compute = compute_of(stream_),
             .memory = memory_->properties(),
             .rank = group_ ? group_->rank() : 0,
-            .ranks = group_ ? group_->ranks() : 1};
+            .ranks = group_ ? group_->ranks() : 1,
+            .reserve = reserve_,
+            .in_use = in_use_};
 }
 
 std::string Context::description() const {
@@ -118,15 +152,35 @@ void Context::save_tuning() {
     if (keeps_tuning()) kernels::save_tuning(stream_, tuning_file_);
 }
 
-Profile Profile::gpu(std::size_t memory_bytes) {
+Profile Profile::gpu(const GpuModel& model) {
     constexpr std::size_t page = std::size_t{2} << 20;
-    return {.cuda = true,
-            .memory = {.name = "simulated GPU",
+    return {.model = model,
+            .memory = {.name = "simulated " + model.name,
                        .granularity = page,
                        .alignment = 512,
-                       .total_bytes = memory_bytes,
-                       .address_bytes = 8 * (memory_bytes / page + 1) * page,
-                       .touchable = false}};
+                       .total_bytes = model.memory_bytes,
+                       .address_bytes = 8 * (model.memory_bytes / page + 1) * page,
+                       .touchable = false,
+                       .simulated = true},
+            .reserve = kGpuReserve};
+}
+
+Profile Profile::gpu(std::size_t memory_bytes) {
+    GpuModel model = gpu_model("H100");
+    model.name = "GPU";
+    model.memory_bytes = memory_bytes;
+    return gpu(model);
+}
+
+std::size_t Profile::reserved_bytes() const {
+    if (!cuda() || reserve == 0) return in_use;
+    return std::max(reserve, in_use + reserve / 2) + (ranks > 1 ? kNcclReserve : 0);
+}
+
+std::size_t Profile::usable_bytes() const {
+    const memory::DriverProperties device = device_memory();
+    const std::size_t left = device.total_bytes - std::min(device.total_bytes, reserved_bytes());
+    return left / device.granularity * device.granularity;
 }
 
 memory::DriverProperties Profile::device_memory() const {
@@ -137,6 +191,7 @@ Profile Profile::limited(std::size_t bytes) const {
     Profile result = *this;
     result.memory = device_memory();
     result.memory_limit = bytes;
+    result.reserve = result.in_use = 0;
     result.memory.total_bytes = std::max(result.memory.total_bytes, bytes);
     result.memory.address_bytes = std::max(result.memory.address_bytes, bytes);
     return result;
@@ -306,6 +361,7 @@ Autocast::Autocast(Context& context, std::optional<Dtype> dtype) : context_(cont
     if (dtype && !is_half(*dtype)) {
         throw DtypeError(fmt::format("autocast: dtype must be f16 or bf16, got {}", name(*dtype)));
     }
+    if (dtype) context.exec().check_dtype("autocast", *dtype);
     context.autocast_ = dtype;
 }
 

@@ -25,13 +25,25 @@
 #include <headroom/core/state_dict.hpp>
 #include <headroom/core/tape/internal/tape.hpp>
 #include <headroom/core/tensor.hpp>
+#include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/kernels/random/random.hpp>
 
 namespace headroom {
 
+using kernels::gpu_model;
+using kernels::GpuModel;
+
+/// Bytes of a GPU that CUDA's context, its libraries and the code of kernels take: a training plans with the rest.
+inline constexpr std::size_t kGpuReserve = std::size_t{600} << 20;
+/// What NCCL's buffers take besides, where several GPUs train together.
+inline constexpr std::size_t kNcclReserve = std::size_t{400} << 20;
+
 struct ContextOptions {
-    int threads = 0;                                 ///< 0: one for each processor of the machine
-    std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
+    int threads = 0;                        ///< 0: one for each processor of the machine
+    std::size_t memory_limit = 0;           ///< bytes; 0: all of the device's but the reserve
+    std::size_t gpu_reserve = kGpuReserve;  ///< `Profile::reserve`; not for the CPU
+    /// `Profile::in_use` of an earlier context on the same GPU, so that both may take as much; 0: it is measured.
+    std::size_t gpu_in_use = 0;
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared, see `training_memory`; null: its own
     ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: most for GPUs
@@ -51,17 +63,32 @@ struct Profile {
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
     double slack = memory::MemoryOptions().slack;  ///< `MemoryOptions::slack`
-    bool cuda = false;                             ///< the device is a GPU
+    GpuModel model{};                              ///< the GPU; without a compute capability: a processor
     ComputeOptions compute{};                      ///< `ContextOptions::compute`
     /// The properties of the device's memory; a granularity of 0 stands for this machine's.
     memory::DriverProperties memory{};
     int rank = 0, ranks = 1;  ///< the rank of `ranks` that is rehearsed
+    /// Bytes of a GPU that are left to CUDA and its libraries. Its context takes about half of them, the rest is for
+    /// what is loaded later.
+    std::size_t reserve = 0;
+    /// Bytes of a GPU that were in use when the context was made: by CUDA's context and by other programs. 0 where the
+    /// GPU is not present.
+    std::size_t in_use = 0;
 
-    /// A GPU with this much memory, for a dry run on a machine without one: pages of 2 MiB, as NVIDIA's have today.
+    /// A GPU by its name, for a dry run on a machine without it: pages of 2 MiB, as NVIDIA's GPUs have today. The
+    /// reserve is kGpuReserve.
+    static Profile gpu(const GpuModel& model);
+    /// A GPU like an H100, but with this much memory.
     static Profile gpu(std::size_t memory_bytes);
+    bool cuda() const { return model.capability > 0; }
     /// `memory`, or this machine's where it stands for that.
     memory::DriverProperties device_memory() const;
-    /// With this limit, on a device that has as much.
+    /// Bytes of the device that a training does not get: the reserve, with NCCL's buffers where there are several
+    /// ranks, or more where other programs use the GPU.
+    std::size_t reserved_bytes() const;
+    /// Bytes of the device that a training may take: all but `reserved_bytes()`, in whole pages.
+    std::size_t usable_bytes() const;
+    /// With this limit, on a device that has as much, and no reserve.
     Profile limited(std::size_t bytes) const;
     /// With a limit that nothing reaches: for rehearsals whose peaks are compared, not refused.
     Profile endless() const { return limited(std::size_t{1} << 50); }
@@ -186,7 +213,7 @@ class Context {
     friend class Autocast;
     friend class Parameters;
     Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const ContextOptions& options,
-            std::shared_ptr<CudaDevice> device = nullptr);
+            std::shared_ptr<CudaDevice> device, const Profile& profile);
     friend class Tape;
     const Policy* policy_for(PathId path);
     /// Errors: Error that names a pattern that fits no module, and the paths most like it.
@@ -201,6 +228,8 @@ class Context {
     Stream stream_;
     std::shared_ptr<DeviceMemory> memory_;
     std::shared_ptr<Group> group_;
+    GpuModel model_;  ///< this and the next two: as in Profile
+    std::size_t reserve_, in_use_;
     std::uint64_t seed_;
     std::uint64_t random_counter_ = 0;
     struct Draws {

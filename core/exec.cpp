@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/gpu_model.hpp>
+#include <headroom/kernels/device/shape.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 
 namespace headroom {
@@ -19,6 +21,8 @@ Strides dense_like(const Shape& shape, const Strides* like) {
 }  // namespace
 
 Array Exec::allocate(const Shape& shape, const Strides* like, Dtype dtype, memory::Tag tag) const {
+    if (dtype == Dtype::bf16 && tag.category != static_cast<memory::CategoryId>(Category::workspace))
+        check_dtype(op_, dtype);
     const std::optional<std::int64_t> bytes = bytes_of(shape, dtype);
     if (!bytes) {
         throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
@@ -106,6 +110,15 @@ void Exec::mark(const std::string& text) const {
     CudaDevice& device = *std::get<CudaStream>(*stream_).device;
     device.open_range(text.c_str());
     device.close_range();
+}
+
+void Exec::check_dtype(const char* what, Dtype dtype) const {
+    const int capability = kernels::capability_of(*stream_);
+    if (dtype != Dtype::bf16 || capability == 0 || capability >= kernels::device::kBf16Capability) return;
+    throw DtypeError(
+        fmt::format("{}{}bf16 needs a GPU of compute capability {}, and this one has {}: use f16 (--dtype f16)", what,
+                    *what ? ": " : "", kernels::capability_text(kernels::device::kBf16Capability),
+                    kernels::capability_text(capability)));
 }
 
 void Exec::check_not_captured(const char* what) const {

@@ -31,7 +31,8 @@ class Exec {
     void fill_uninitialized_memory(bool on) { fills_memory_ = on; }
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
-    /// or strides can't be counted in 63 bits.
+    /// or strides can't be counted in 63 bits; DtypeError as `check_dtype`, except for workspace, where values of a
+    /// file may lie on their way to another dtype.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// The same, with the axes in memory in the order of the strides `like` (see kernels::dense_strides).
     Array empty_like(const Shape& shape, const Strides& like, Dtype dtype,
@@ -136,6 +137,9 @@ class Exec {
     }
     /// Whether it was asked for since the last such scope began.
     bool random_drawn() const { return random_drawn_; }
+    /// Errors: DtypeError for bf16 on a GPU whose tensor cores lack it, in a dry run, too; the message begins with
+    /// `what`.
+    void check_dtype(const char* what, Dtype dtype) const;
     /// Errors: CaptureError in such a scope, since `what` needs the host.
     void check_not_captured(const char* what) const;
     /// For the tape: does an op's work; an error that leaves it names the module.

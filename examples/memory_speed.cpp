@@ -12,6 +12,7 @@
 
 #include <headroom/examples/models/peers.hpp>
 #include <headroom/examples/models/techniques.hpp>
+#include <headroom/examples/program/gpu_flags.hpp>
 #include <headroom/examples/program/model_flags.hpp>
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
@@ -34,12 +35,12 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kExamples = R"(
   memory_speed --model gpt2 --effective-batch 4 --block 128 --html gpt2.html
   memory_speed --model resnet50 --effective-batch 8 --techniques baseline,checkpointing,plan --budgets 8 --json r.json
-  memory_speed --model unet --device dry --gpu-memory 24GB)";
+  memory_speed --model unet --device dry --gpu "RTX 3090")";
 
 struct Flags {
     techniques::Question question;
     std::string device = "cpu", json, html, history;
-    std::uint64_t gpu_memory = 0;
+    program::GpuFlags gpu;
     int threads = 0;
     bool peers = false;
     Json head;  ///< of files
@@ -66,27 +67,27 @@ void add_flags(CLI::App& app, Flags& flags) {
     add_option(app, "--rounds", question.rounds, "in each of which all trainings run once")
         ->check(program::whole(1, 100))
         ->capture_default_str();
-    CLI::Option* const device = add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
-                                    ->check(program::one_of({"cpu", "cuda", "dry"}))
-                                    ->capture_default_str();
-    add_option(app, "--gpu-memory", flags.gpu_memory,
-               "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
-        ->transform(program::bytes())
-        ->needs(device);
+    add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
+        ->check(program::one_of({"cpu", "cuda", "dry"}))
+        ->capture_default_str();
+    flags.gpu.add(app);
     add_option(app, "--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
     program::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
-    add_option(app, "--within", question.within,
-               "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch")
+    add_option(
+        app, "--within", question.within,
+        "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch; with --gpu "
+        "and --gpu-memory, what a training may take there")
         ->transform(program::bytes());
     add_option(app, "--json", flags.json, "file for the rows");
     add_option(app, "--html", flags.html, "file for the page");
     add_option(app, "--memory-history", flags.history,
                "file for a page of the memory of each training over time, to one scale");
     app.footer(kExamples);
+    app.parse_complete_callback([&app, &flags] { flags.gpu.check(app, flags.device); });
 }
 
 Context make_context(const Flags& flags, const ComputeOptions& compute) {
-    const ContextOptions options{.threads = flags.threads, .compute = compute};
+    const ContextOptions options{.threads = flags.threads, .gpu_reserve = flags.gpu.reserve, .compute = compute};
     return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
 }
 
@@ -169,14 +170,14 @@ Json comparison_of(const Flags& flags, const Profile& profile, const techniques:
                  {"samples", model.reads_tokens ? "sequences" : "images"},
                  {"effective_batch", flags.question.sizes.batch},
                  {"machine",
-                  {{"cpu", profile.cuda ? Json() : Json(machine.name)},
+                  {{"cpu", profile.cuda() ? Json() : Json(machine.name)},
                    {"threads", machine.threads},
-                   {"gpu", profile.cuda ? Json(machine.name) : Json()}}},
+                   {"gpu", profile.cuda() ? Json(machine.name) : Json()}}},
                  {"within_bytes", flags.question.within > 0 ? Json(flags.question.within) : Json()},
                  {"rows", Json::array()},
                  {"larger", Json::array()}});
     for (const techniques::Row& row : comparison.rows)
-        json["rows"].push_back(json_of(row, flags.question.within, profile.cuda));
+        json["rows"].push_back(json_of(row, flags.question.within, profile.cuda()));
     for (const techniques::Larger& larger : comparison.larger) {
         json["larger"].push_back({{"machine", larger.machine},
                                   {"recompute", larger.recompute},
@@ -222,7 +223,6 @@ void write_history(const Flags& flags, const Profile& profile, std::vector<techn
 }
 
 void compare(Flags flags) {
-    if (flags.gpu_memory > 0 && flags.device != "dry") throw CLI::ValidationError("--gpu-memory is for --device dry");
     if (flags.peers && flags.device == "dry") throw CLI::ValidationError("--peers are trained: not with --device dry");
     program::expect_writable("--json", flags.json);
     program::expect_writable("--html", flags.html);
@@ -230,7 +230,14 @@ void compare(Flags flags) {
     program::expect_apart({{"--json", flags.json}, {"--html", flags.html}, {"--memory-history", flags.history}}, {});
     flags.question.sizes = models::all().at(flags.question.model).completed(flags.question.sizes);
     techniques::Comparison comparison;
-    Profile profile = flags.gpu_memory > 0 ? Profile::gpu(flags.gpu_memory) : make_context(flags, {}).profile();
+    const Profile profile = flags.gpu.described() ? flags.gpu.profile() : make_context(flags, {}).profile();
+    if (flags.gpu.described()) {
+        training::say("{}", training::memory_text(profile));
+        if (flags.question.within > profile.usable_bytes())
+            throw Error(
+                fmt::format("--within {}: use at most --within {}", flags.question.within, profile.usable_bytes()));
+        if (flags.question.within == 0) flags.question.within = profile.usable_bytes();
+    }
     if (flags.device == "dry") {
         comparison = techniques::rehearsed(flags.question, profile);
     } else {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/examples/models/fits.hpp>
+#include <headroom/examples/program/gpu_flags.hpp>
 #include <headroom/examples/program/model_flags.hpp>
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
@@ -27,13 +28,15 @@ namespace {
 constexpr const char* kExamples = R"(
   what_fits --model gpt2 --batch 32
   what_fits --model resnet50,unet --dtype bf16 --gpu-memory 8GiB,24GiB --methods none,plan --json fits.json
-  what_fits --model gpt2 --batch 1 --largest block --gpu-memory 24GB)";
+  what_fits --model gpt2 --batch 1 --largest block --gpu "RTX 3060,RTX 3090")";
 
 constexpr std::size_t kLeastGpu = 1'000'000;
+constexpr const char* kUsualMemories = "8GB,11GB,12GB,16GB,24GB,40GB,80GB,141GB";
 
 struct Flags {
     std::vector<std::string> models;
-    std::vector<std::string> memories{"8GB", "11GB", "12GB", "16GB", "24GB", "40GB", "80GB", "141GB"};
+    std::vector<std::string> memories, gpus;
+    std::size_t reserve = kGpuReserve;
     fits::Question question;
     bool keep_batch = false, split_batch = false;
     std::string json;
@@ -60,10 +63,13 @@ void add_flags(CLI::App& app, Flags& flags) {
         ->delimiter(',')
         ->check(program::one_of(names));
     program::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
-    add_option(app, "--gpu-memory", flags.memories, "sizes of GPUs, separated by commas, such as 8GB or 24GiB")
+    add_option(app, "--gpu-memory", flags.memories,
+               fmt::format("sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
+                           kUsualMemories))
         ->delimiter(',')
-        ->transform(program::bytes())
-        ->capture_default_str();
+        ->transform(program::bytes());
+    program::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
+    program::add_gpu_reserve(app, flags.reserve);
     add_option(app, "--methods", question.methods,
                "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
                "--budget; all unless given")
@@ -88,11 +94,14 @@ void complete(Flags& flags) {
         flags.models.clear();
         for (const auto& [name, model] : models::all()) flags.models.push_back(name);
     }
+    if (flags.memories.empty() && flags.gpus.empty()) flags.memories = CLI::detail::split(kUsualMemories, ',');
     for (const std::string& memory : flags.memories) {
-        question.memories.push_back(program::parse_bytes(memory).value());
-        if (question.memories.back() < kLeastGpu)
+        question.gpus.push_back(Profile::gpu(program::parse_bytes(memory).value()));
+        if (question.gpus.back().memory.total_bytes < kLeastGpu)
             throw CLI::ValidationError(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
     }
+    for (const std::string& name : flags.gpus) question.gpus.push_back(Profile::gpu(gpu_model(name)));
+    for (Profile& gpu : question.gpus) gpu.reserve = flags.reserve;
     if (flags.keep_batch || flags.split_batch) question.split_batch = flags.split_batch;
     for (const std::string& name : flags.models) {
         const models::Model& model = models::all().at(name);
@@ -115,12 +124,13 @@ std::string inputs_of(const std::string& name, const fits::Question& question) {
 /// A line for each method, a column for each GPU.
 void print_table(const std::vector<fits::Row>& rows, const fits::Question& question,
                  const std::function<std::string(const fits::Row&)>& cell) {
+    const std::size_t gpus = question.gpus.size();
     fmt::print("  {:<7}{:>10}", "", "least");
-    for (const std::size_t memory : question.memories) fmt::print("{:>14}", memory::format_bytes(memory));
+    for (std::size_t i = 0; i < gpus; ++i)
+        fmt::print("{:>14}", rows[i].gpu.empty() ? memory::format_bytes(rows[i].gpu_memory) : rows[i].gpu);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const fits::Row& row = rows[i];
-        if (i % question.memories.size() == 0)
-            fmt::print("\n  {:<7}{:>10}", row.method, memory::format_bytes(row.floor_bytes));
+        if (i % gpus == 0) fmt::print("\n  {:<7}{:>10}", row.method, memory::format_bytes(row.floor_bytes));
         fmt::print("{:>14}", cell(row));
     }
     fmt::print("\n");
@@ -146,7 +156,9 @@ nlohmann::ordered_json json_of(const fits::Row& row, const fits::Question& quest
     const models::Sizes sizes = models::all().at(row.model).completed(question.sizes);
     nlohmann::ordered_json json{
         {"model", row.model},
+        {"gpu", row.gpu.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(row.gpu)},
         {"gpu_memory", row.gpu_memory},
+        {"usable_bytes", row.usable_bytes},
         {"method", row.method},
         {"batch", row.plan ? row.plan->division.batch : sizes.batch},
         {"accumulate", row.plan ? row.plan->division.accumulate : 1},
@@ -171,7 +183,9 @@ void answer(Flags flags) {
     nlohmann::ordered_json json = flags.head;
     json["inputs"] = nlohmann::ordered_json::object();
     json["rows"] = nlohmann::ordered_json::array();
-    fmt::print("A step's time, by rates that are assumed; -: does not fit; / 4: in 4 micro-batches\n");
+    fmt::print(
+        "A step's time, by rates of data sheets; -: does not fit; / 4: in 4 micro-batches; {} are left to CUDA\n",
+        memory::format_bytes(flags.reserve));
     for (const std::string& name : flags.models) {
         const std::vector<fits::Row> rows = fits::rows_of(name, flags.question);
         print(rows, flags.question);

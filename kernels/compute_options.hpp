@@ -12,7 +12,8 @@ namespace headroom::kernels {
 /// there.
 struct ComputeOptions {
     /// f32 operands of matrix products and of convolutions are rounded to TF32 (10 bits of fraction) and multiplied by
-    /// tensor cores: several times as fast. Kernels of our own multiply f32 as it is.
+    /// tensor cores: several times as fast. Kernels of our own multiply f32 as it is, and so do GPUs of compute
+    /// capability 7.5, which have no TF32.
     bool tf32 = false;
     /// The first call of a product, a convolution or an attention tries several algorithms of cuBLASLt or cuDNN, waits
     /// for them, and keeps the fastest, until 100 s are spent. The winner may differ from run to run, and with it the

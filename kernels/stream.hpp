@@ -57,7 +57,7 @@ struct CpuStream {
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;
-    bool cuda = false;
+    int capability = 0;  ///< compute capability of the GPU, 75 for 7.5; 0: a CpuStream
     ComputeOptions compute{};
 };
 
@@ -89,8 +89,12 @@ inline bool is_dry(const Stream& stream) { return std::holds_alternative<DryStre
 /// True for a GPU's stream and for a dry run of one: scratch then has the sizes that CUDA kernels need.
 inline bool on_cuda(const Stream& stream) {
     const auto* dry = std::get_if<DryStream>(&stream);
-    return dry != nullptr ? dry->cuda : !std::holds_alternative<CpuStream>(stream);
+    return dry != nullptr ? dry->capability > 0 : !std::holds_alternative<CpuStream>(stream);
 }
+
+/// The compute capability of the GPU, 75 for 7.5, in a dry run of it, too; 0 on the CPU.
+int capability_of(const CudaStream& stream);
+int capability_of(const Stream& stream);
 
 /// Errors: Error, always: `work` has no kernel for a GPU.
 [[noreturn]] void refuse_cuda(const char* work);

@@ -22,8 +22,7 @@ std::string advise(const MemoryReport& report) {
     const auto add = [&](const std::string& what) { text += (text.ends_with(": ") ? "" : " or ") + what; };
     if (report.largest_obtainable > 0) add(fmt::format("ask for at most {} bytes", report.largest_obtainable));
     const std::size_t limit = report.request_limit();
-    if (report.limit && limit <= report.device_total - report.others())
-        add(fmt::format("set a limit of {} bytes for it", limit));
+    if (report.limit && limit <= report.available()) add(fmt::format("set a limit of {} bytes for it", limit));
     if (text.ends_with(": ")) text.resize(text.size() - 2);
     return text;
 }

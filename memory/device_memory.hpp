@@ -27,8 +27,9 @@
 namespace headroom::memory {
 
 struct MemoryOptions {
-    std::size_t limit = 0;  ///< bytes that may be reserved, rounded down to whole pages; 0: `fraction` of the device
-    double fraction = 1;    ///< of the device's memory; in (0, 1]
+    std::size_t limit = 0;    ///< bytes that may be reserved, rounded down to whole pages; 0: `fraction` of the device
+    double fraction = 1;      ///< of the device's memory; in (0, 1]
+    std::size_t reserve = 0;  ///< bytes of the device that are left to others, such as its driver and libraries
     /// The share of the peak of live bytes that may be reserved beyond it. Beyond that, unused pages are moved instead
     /// of new ones taken; moving costs driver calls and waits for the device.
     double slack = 1.0 / 32;
@@ -51,7 +52,8 @@ struct Allocation {
 
 class DeviceMemory {
   public:
-    /// Errors: Error if there is no driver, or an option out of range (a limit of less than a page is); DeviceError.
+    /// Errors: Error if there is no driver, or an option out of range (a limit of less than a page is, and a reserve
+    /// that leaves none); DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
     /// All blocks should have been given back. Blocks that are left are named on stderr, and their memory is returned
     /// to the driver; a `Buffer` that still refers to one reports that when it is used or destroyed.

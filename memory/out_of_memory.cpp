@@ -26,7 +26,8 @@ std::string one_line(const MemoryReport& report) {
     const std::string pages = format_bytes(report.limit / report.page_bytes * report.page_bytes);
     const std::string budget =
         report.limit ? fmt::format("the limit of {}{}", limit, pages == limit ? "" : ", in whole pages " + pages)
-                     : fmt::format("the device's {}", format_bytes(report.device_total));
+                     : fmt::format("the device's {}{}", format_bytes(report.device_total),
+                                   report.reserve ? " less the reserve of " + format_bytes(report.reserve) : "");
     const std::string held =
         report.held_for_graphs == 0 ? "" : fmt::format(", of it {} for graphs", format_bytes(report.held_for_graphs));
     std::string text =
@@ -101,6 +102,7 @@ std::string MemoryReport::to_string() const {
     line(text, 0, "Device, total", device_total);
     line(text, 2, "free", device_free);
     line(text, 2, "of others", others());
+    if (reserve) line(text, 2, "reserve for others", reserve);
     line(text, 2, "reserved", s.reserved);
     line(text, 4, "live", s.allocated);
     lines_by_category(text, 6, *this, s.allocated_by_category, true);
@@ -127,9 +129,12 @@ std::size_t MemoryReport::others() const noexcept {
     return device_total - std::min(device_total, device_free + statistics.reserved);
 }
 
+std::size_t MemoryReport::available() const noexcept {
+    return device_total - std::min(device_total, std::max(others(), reserve));
+}
+
 std::size_t MemoryReport::usable() const noexcept {
-    const std::size_t device = device_total - others();
-    const std::size_t most = limit ? std::min(limit, device) : device;
+    const std::size_t most = limit ? std::min(limit, available()) : available();
     const std::size_t budget = most / page_bytes * page_bytes;
     return budget - std::min(budget, held_for_graphs);
 }

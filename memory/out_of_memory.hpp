@@ -37,6 +37,7 @@ struct MemoryReport {
     std::vector<NamedCategory> categories;  ///< `MemoryOptions::categories`
     std::string path;                       ///< module path of the request
     std::size_t limit = 0;                  ///< the bytes that may be reserved, if a limit was set; else 0
+    std::size_t reserve = 0;                ///< `MemoryOptions::reserve`
     std::size_t page_bytes = 1;             ///< reserved bytes are a multiple of it
     std::size_t device_total = 0;
     std::size_t device_free = 0;
@@ -57,8 +58,10 @@ struct MemoryReport {
 
     /// Bytes of the device that are used outside of this allocator.
     std::size_t others() const noexcept;
-    /// Bytes that may be live, in whole pages: what the limit or the device allows, less `others()` and the memory held
-    /// for graphs.
+    /// Bytes of the device that this allocator could reserve without a limit: all but the reserve, or `others()` where
+    /// they use more.
+    std::size_t available() const noexcept;
+    /// Bytes that may be live, in whole pages: what the limit or the device allows, less the memory held for graphs.
     std::size_t usable() const noexcept;
     /// A limit with which this request would have been granted; later requests may need more.
     std::size_t request_limit() const noexcept;

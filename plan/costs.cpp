@@ -110,16 +110,16 @@ std::string processor_name() {
 }  // namespace
 
 Machine Machine::of(const Profile& profile) {
-    if (profile.cuda) return {profile.memory.name, 0, version};
+    if (profile.cuda()) return {profile.model.name, 0, version};
     return {processor_name(), profile.threads, version};
 }
 
 Costs Costs::assumed(const Profile& profile) {
-    if (profile.cuda) {
-        const double products = profile.compute.tf32 ? 494e12 : 67e12;
-        return Costs({.operations = 0.6 * products,
-                      .half_operations = 0.6 * 989e12,
-                      .bytes = 0.8 * 3.35e12,
+    if (profile.cuda()) {
+        const kernels::GpuRates& best = profile.model.rates;
+        return Costs({.operations = 0.6 * (profile.compute.tf32 ? best.tf32 : best.f32),
+                      .half_operations = 0.6 * best.half,
+                      .bytes = 0.8 * best.memory,
                       .op_seconds = 3e-6});
     }
     const double products = 40e9 * std::max(profile.threads, 1);

@@ -65,8 +65,8 @@ class Costs {
   public:
     explicit Costs(const Rates& rates) : rates_(rates) {}
     /// An op takes as long as its operations or its traffic of memory, whichever is longer (Williams et al. 2009,
-    /// "Roofline"). On a GPU the rates are those of an H100 by its data sheet (NVIDIA, "H100 Tensor Core GPU", SXM5),
-    /// products at 60% and memory at 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
+    /// "Roofline"). On a GPU the rates are those of its data sheet (`Profile::model`), products at 60% and memory at
+    /// 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
 
     /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times, and

@@ -81,7 +81,7 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
         throw FileError(fmt::format("{}: not costs, or damaged ones: {}", path.string(), error.what()));
     }
     const Machine here = Machine::of(profile);
-    const bool any_gpu = threads == 0 && here.threads == 0 && here.name == Profile::gpu(0).memory.name;
+    const bool any_gpu = threads == 0 && here.threads == 0 && profile.memory.simulated;
     if (!any_gpu && (name != here.name || threads != here.threads)) {
         throw FileError(fmt::format("{}: measured on {}, and this is {}: measure here", path.string(),
                                     in_words(name, threads), in_words(here.name, here.threads)));

@@ -14,6 +14,7 @@
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/internal/rehearsal.hpp>
+#include <headroom/training/say.hpp>
 #include <headroom/training/session.hpp>
 
 namespace headroom::training {
@@ -113,8 +114,7 @@ plan::Costs Trainer::calibrate(Context& context, std::int64_t rounds) const {
     plan::Planner planner(profile, workload_of(task_, options), costs);
     std::vector<plan::TimedRun> runs;
     std::vector<TrainerOptions> planned;
-    for (const plan::Plan& plan :
-         planner.samples(options.budget > 0 ? options.budget : profile.device_memory().total_bytes)) {
+    for (const plan::Plan& plan : planner.samples(options.budget > 0 ? options.budget : profile.usable_bytes())) {
         planned.push_back(divided(without_files(options), plan.division));
         planned.back().plan = plan;
         planned.back().steps = std::numeric_limits<std::int64_t>::max();
@@ -153,10 +153,9 @@ Planned Trainer::plan(const Profile& here) const {
     profile.rank = 0;  // all processes follow one plan
     const Clock::time_point begin = Clock::now();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
-    const std::size_t device = profile.device_memory().total_bytes;
-    if (options_.budget > device) {
-        throw Error(fmt::format("{}: the device has {} bytes",
-                                options_.spell("budget", fmt::to_string(options_.budget)), device));
+    if (const std::size_t most = profile.usable_bytes(); options_.budget > most) {
+        throw Error(fmt::format("{}: {}: use at most {}", options_.spell("budget", fmt::to_string(options_.budget)),
+                                memory_text(profile), options_.spell("budget", fmt::to_string(most))));
     }
     plan::Workload workload = workload_of(task_, options_);
     const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));

@@ -107,7 +107,7 @@ bool may_split(const Profile& profile, const MakeTask& task, const TrainerOption
 std::string shared_by_processes(const Profile& profile, std::size_t bytes, const MakeTask& task,
                                 const TrainerOptions& options) {
     // Without a limit, those on one machine's processors would share the memory that does not suffice.
-    if (profile.ranks > 1 || profile.compute.graphs || (profile.memory_limit == 0 && !profile.cuda)) return "";
+    if (profile.ranks > 1 || profile.compute.graphs || (profile.memory_limit == 0 && !profile.cuda())) return "";
     constexpr int kMost = 8;
     const bool splits = options.accumulate < kMost && options.resume.empty() && may_split(profile, task, options);
     Profile shared = profile;
@@ -126,7 +126,8 @@ std::string shared_by_processes(const Profile& profile, std::size_t bytes, const
                                  options.spell("accumulate", fmt::to_string(other.accumulate)));
             changed = {"batch", "accumulate"};
         }
-        const Change change = fitting_plan(shared, bytes, task, other);
+        const std::size_t each = std::min(bytes, shared.usable_bytes());  // less than one process alone may take
+        const Change change = fitting_plan(shared, each, task, other);
         if (!change.fits) continue;
         return fmt::format("{0} processes (mpirun -np {0}) with {1} {2}{3}", shared.ranks, flags, change.flags,
                            replaced(profile, options, changed));

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/context.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -24,5 +25,9 @@ inline std::string size_text(std::size_t bytes) {
     const std::string rounded = memory::format_bytes(bytes);
     return rounded.ends_with(" B") ? rounded : fmt::format("{} ({} bytes)", rounded, bytes);
 }
+
+/// "the RTX 2080 Ti has 11.6 GB (11553412710 bytes), of which a training may take ...": the device's memory, and what
+/// is left to CUDA.
+std::string memory_text(const Profile& profile);
 
 }  // namespace headroom::training

@@ -58,8 +58,9 @@ std::optional<std::string> of_first_micro_batch(Group& group, std::int64_t numbe
     return paths[static_cast<std::size_t>(first - numbers.begin())];
 }
 
-TrainerOptions checked(TrainerOptions options) {
+TrainerOptions checked(Context& context, TrainerOptions options) {
     check(options);
+    if (options.autocast) context.exec().check_dtype("", *options.autocast);  // before anything is allocated
     return options;
 }
 
@@ -72,7 +73,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
     : context_(context),
       group_(context.group()),
       seed_(context.seed()),
-      options_(checked(std::move(options))),
+      options_(checked(context, std::move(options))),
       parameters_(context, {.shard = options_.shard}),
       task_(make_task(parameters_, options_.batch)),
       optimizer_(options_.optimizer(parameters_)),

@@ -34,7 +34,7 @@ constexpr std::size_t kRecentLosses = 100;
 void name_missing_cudnn(Context& context) {
     if (!context.gpu()) return;
     const std::string absence = kernels::cudnn_absence(std::get<kernels::CudaStream>(context.stream()));
-    if (!absence.empty()) fmt::print("own kernels compute attention and convolutions: {}\n", absence);
+    if (!absence.empty()) fmt::print("{}\n", absence);
 }
 
 /// "recompute blocks": of a history.
@@ -322,8 +322,13 @@ Report Trainer::train_as_told(Context& context, const Forecast& forecast) const 
     if (options_.print) {
         fmt::print("peak memory {}, predicted {}\n", size_text(memory.peak_allocated),
                    size_text(forecast.peak.allocated));
-        if (report.used)
-            fmt::print("beside it, the driver, its libraries and others use {}\n", size_text(*report.used));
+        if (report.used) {
+            const std::size_t reserve = context.profile().reserved_bytes();
+            fmt::print("beside it, the driver, its libraries and others use {}{}\n", size_text(*report.used),
+                       *report.used <= reserve ? ""
+                                               : fmt::format(", more than the {} that were left to them: {}",
+                                                             size_text(reserve), options_.spell("gpu_reserve", "")));
+        }
     }
     return report;
 }
@@ -347,10 +352,11 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
     } catch (const OutOfMemory& error) {
         memory::MemoryReport report = error.report();
         if (report.whole) {
-            const bool limited = profile.memory_limit > 0 && report.whole_limit <= report.device_total;
+            const std::size_t device = profile.usable_bytes();
+            const bool limited = profile.memory_limit > 0 && report.whole_limit <= device;
             const std::string suffices =
-                options_.spell(limited ? "memory_limit" : "device", fmt::to_string(report.whole_limit));
-            const std::size_t device = profile.device_memory().total_bytes;
+                limited ? options_.spell("memory_limit", fmt::to_string(report.whole_limit))
+                        : options_.spell("device", fmt::to_string(report.whole_limit + profile.reserved_bytes()));
             const std::size_t usable = profile.memory_limit > 0 ? std::min(profile.memory_limit, device) : device;
             report.advice = advice(profile, usable, *report.whole, task_, options_, suffices);
         }
@@ -391,8 +397,10 @@ Report Trainer::run(Context& context) {
         report.planned = std::move(planned);
         return report;
     }
-    const Forecast forecast = rehearse(context.profile());
+    const Profile profile = context.profile();
+    const Forecast forecast = rehearse(profile);
     if (options_.print) {
+        if (profile.cuda()) say("{}", memory_text(profile));
         say("{} parameters", forecast.parameters);
         say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
             size_text(forecast.resident_bytes()));

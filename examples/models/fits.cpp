@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -65,31 +66,73 @@ std::vector<std::string> methods_of(const Model& model, const Question& question
     return methods;
 }
 
+namespace {
+
+/// A method of a model on GPUs that are equally fast, whatever their memory.
+class Method {
+  public:
+    Method(const Model& model, const Question& question, std::string name, const Profile& gpu)
+        : model_(model),
+          question_(question),
+          name_(std::move(name)),
+          gpu_(gpu.endless()),
+          sizes_(model.completed(question.sizes)),
+          needs_(needs_of(sizes_, question.split_batch)) {}
+
+    bool is_for(const Profile& gpu) const {
+        return gpu.model.rates == gpu_.model.rates && gpu.model.capability == gpu_.model.capability;
+    }
+    Row row(const Profile& gpu) {
+        const std::size_t usable = gpu.usable_bytes();
+        Row row{.model = {},
+                .method = name_,
+                .gpu = gpu.model.name == Profile::gpu(0).model.name ? "" : gpu.model.name,
+                .gpu_memory = gpu.memory.total_bytes,
+                .usable_bytes = usable,
+                .plan = needs_.fit(usable),
+                .floor_bytes = needs_.floor_bytes};
+        if (!question_.largest.empty()) {
+            row.largest = plan::largest_size(question_.largest == "height" ? 32 : 1, kMost,
+                                             [&](std::int64_t size) { return floor_of(size) <= usable; });
+        }
+        return row;
+    }
+
+  private:
+    Needs needs_of(const Sizes& asked, std::optional<bool> split_batch) const {
+        training::TrainerOptions options = models::options_of(model_, asked, question_.dtype, question_.optimizer);
+        options.split_batch = split_batch;
+        if (name_ != "plan") options.recompute = name_;
+        const training::Trainer trainer(models::task_of(model_, asked), std::move(options));
+        return name_ == "plan" ? by_plan(gpu_, trainer) : by_hand(gpu_, trainer);
+    }
+    std::size_t floor_of(std::int64_t size) {
+        if (const auto known = floors_.find(size); known != floors_.end()) return known->second;
+        const auto split_batch = question_.largest == "batch" ? std::optional(false) : question_.split_batch;
+        return floors_[size] = needs_of(resized(sizes_, question_.largest, size), split_batch).floor_bytes;
+    }
+
+    const Model& model_;
+    const Question& question_;
+    std::string name_;
+    Profile gpu_;
+    Sizes sizes_;
+    Needs needs_;
+    std::map<std::int64_t, std::size_t> floors_;  ///< by the size that is looked for
+};
+
+}  // namespace
+
 std::vector<Row> rows_of(const std::string& name, const Question& question) {
     const Model& model = models::all().at(name);
-    const Profile profile = Profile::gpu(0).endless();
-    const Sizes sizes = model.completed(question.sizes);
     std::vector<Row> rows;
     for (const std::string& method : methods_of(model, question)) {
-        const auto needs_of = [&](const Sizes& asked, std::optional<bool> split_batch) {
-            training::TrainerOptions options = models::options_of(model, asked, question.dtype, question.optimizer);
-            options.split_batch = split_batch;
-            if (method != "plan") options.recompute = method;
-            const training::Trainer trainer(models::task_of(model, asked), std::move(options));
-            return method == "plan" ? by_plan(profile, trainer) : by_hand(profile, trainer);
-        };
-        std::map<std::int64_t, std::size_t> floors;  // by the size that is looked for
-        const auto floor_of = [&](std::int64_t size) {
-            if (const auto known = floors.find(size); known != floors.end()) return known->second;
-            const auto split_batch = question.largest == "batch" ? std::optional(false) : question.split_batch;
-            return floors[size] = needs_of(resized(sizes, question.largest, size), split_batch).floor_bytes;
-        };
-        const Needs needs = needs_of(sizes, question.split_batch);
-        for (const std::size_t memory : question.memories) {
-            Row& row = rows.emplace_back(Row{name, method, memory, needs.fit(memory), needs.floor_bytes});
-            if (question.largest.empty()) continue;
-            row.largest = plan::largest_size(question.largest == "height" ? 32 : 1, kMost,
-                                             [&](std::int64_t size) { return floor_of(size) <= memory; });
+        std::list<Method> known;
+        for (const Profile& gpu : question.gpus) {
+            auto found = std::ranges::find_if(known, [&](const Method& one) { return one.is_for(gpu); });
+            if (found == known.end()) found = known.emplace(known.end(), model, question, method, gpu);
+            rows.push_back(found->row(gpu));
+            rows.back().model = name;
         }
     }
     return rows;

@@ -1,8 +1,8 @@
 #pragma once
 // What fits on which GPU: a model's training by each of its ways of recomputing and by plans, for GPUs of several
-// sizes, as rehearsals say. Nothing is trained, and no GPU is needed. One search serves all GPUs.
+// sizes, as rehearsals say. Nothing is trained, and no GPU is needed. One search serves all GPUs that are equally fast.
 //
-//     fits::Question question{.memories = {8'000'000'000, 80'000'000'000}};
+//     fits::Question question{.gpus = {Profile::gpu(8'000'000'000), Profile::gpu(gpu_model("RTX 3090"))}};
 //     for (const fits::Row& row : fits::rows_of("gpt2", question)) fmt::print("{} {}\n", row.method, row.fits());
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
+#include <headroom/core/context.hpp>
 #include <headroom/examples/models/models.hpp>
 #include <headroom/plan/plan.hpp>
 
 namespace headroom::fits {
 
 struct Question {
-    std::vector<std::size_t> memories;      ///< of GPUs, bytes
+    std::vector<Profile> gpus;
     std::vector<std::string> methods = {};  ///< `Way::name` or "plan"; empty: all
     models::Sizes sizes = models::kUsualSizes;
     std::string dtype = "f32", optimizer = "adamw";  ///< as `models::options_of` has them
@@ -26,7 +27,9 @@ struct Question {
 
 struct Row {
     std::string model, method;
-    std::size_t gpu_memory = 0;
+    std::string gpu = {};        ///< its name; empty: known by its memory alone
+    std::size_t gpu_memory = 0;  ///< bytes, of which a training may take `usable_bytes`
+    std::size_t usable_bytes = 0;
     std::optional<plan::Plan> plan;            ///< empty: it does not fit; by hand, without a policy and ops
     std::size_t floor_bytes = 0;               ///< the least memory that the method needs: by hand, the only
     std::optional<std::int64_t> largest = {};  ///< that fits; empty: none does, or none was asked for

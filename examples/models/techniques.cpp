@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +12,7 @@
 
 #include <headroom/examples/models/peers.hpp>
 #include <headroom/examples/models/task.hpp>
+#include <headroom/kernels/device/shape.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/plan/largest.hpp>
@@ -32,6 +34,8 @@ struct Setup {
     Trainer trainer(const Row& row) const {
         return {models::task_of(model, question.sizes, row.whole_logits), row.options};
     }
+    /// A GPU without bf16 and TF32.
+    bool on_old_gpu() const { return profile.cuda() && profile.model.capability < kernels::device::kBf16Capability; }
     Profile endless(const Row& row) const {
         Profile endless = profile.endless();
         endless.compute = row.compute;
@@ -92,7 +96,7 @@ Rows checkpointing(const Setup& setup) {
 Rows mixed_precision(const Setup& setup) {
     Rows rows;
     for (const char* dtype : {"f32", "bf16", "f16"}) {
-        if (dtype == setup.question.dtype) continue;
+        if (dtype == setup.question.dtype || (setup.on_old_gpu() && dtype == std::string_view("bf16"))) continue;
         Row& row = rows.emplace_back(setup.row("mixed precision", dtype));
         row.dtype = dtype;
         setup.set_options(row);
@@ -158,7 +162,7 @@ Rows plans(const Setup& setup) {
 
 /// What only GPUs do in another way.
 Rows on_gpu(const Setup& setup, const std::string& technique, bool ComputeOptions::*option) {
-    if (setup.profile.compute.*option || !setup.profile.cuda) return {};
+    if (setup.profile.compute.*option || !setup.profile.cuda()) return {};
     Row row = setup.row(technique, "keep all");
     row.compute.*option = true;
     return {std::move(row)};
@@ -177,7 +181,7 @@ const std::vector<std::pair<std::string, MakeRows>>& all() {
         {"chunked_loss", whole_logits},
         {"in_place", not_in_place},
         {"plan", plans},
-        {"tf32", [](const Setup& c) { return on_gpu(c, "TF32", &ComputeOptions::tf32); }},
+        {"tf32", [](const Setup& c) { return c.on_old_gpu() ? Rows{} : on_gpu(c, "TF32", &ComputeOptions::tf32); }},
         {"graphs", [](const Setup& c) { return on_gpu(c, "CUDA graphs", &ComputeOptions::graphs); }},
         {"tuning", [](const Setup& c) { return on_gpu(c, "tuning", &ComputeOptions::tune); }}};
     return techniques;
@@ -234,8 +238,8 @@ Rows rows_of(const Setup& setup) {
 /// Without micro-batches.
 std::vector<Larger> larger(const Setup& setup) {
     std::vector<std::pair<std::string, Setup>> machines{{plan::Machine::of(setup.profile).name, setup}};
-    if (!setup.profile.cuda)
-        machines.emplace_back("H100", Setup{.question = setup.question, .profile = Profile::gpu(0)});
+    if (!setup.profile.cuda())
+        machines.emplace_back("H100", Setup{.question = setup.question, .profile = Profile::gpu(gpu_model("H100"))});
     std::vector<Larger> result;
     for (const auto& [machine, on] : machines) {
         for (const models::Way* way : {&setup.model.ways.front(), &setup.model.ways.back()}) {

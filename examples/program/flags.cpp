@@ -27,9 +27,7 @@ void add_device(CLI::App& app, Flags& flags) {
     add_option(app, "--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
         ->check(one_of({"cpu", "cuda", "dry"}))
         ->capture_default_str();
-    add_option(app, "--gpu-memory", flags.gpu_memory,
-               "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
-        ->transform(bytes());
+    flags.gpu.add(app);
     add_option(app, "--threads", flags.threads, "0: one per processor, shared out among the processes of a machine")
         ->check(whole(0, 1024));
     add_option(app, "--ranks", flags.ranks,
@@ -57,10 +55,11 @@ void add_device(CLI::App& app, Flags& flags) {
                "measure how long ops take, in a few steps before the training, and write it to this file; a plan then "
                "goes by it")
         ->excludes(costs);
-    add_flag(app, "--keep-batch", flags.keep_batch, "a plan keeps the micro-batch")->needs(budget);
+    add_flag(app, "--keep-batch", flags.keep_batch,
+             "a plan keeps the micro-batch; without --budget it is made for all of a GPU's memory");
     add_flag(app, "--split-batch", flags.split_batch,
-             "a plan may take smaller micro-batches, also where layers normalise by the statistics of one")
-        ->needs(budget)
+             "a plan may take smaller micro-batches, also where layers normalise by the statistics of one; without "
+             "--budget it is made for all of a GPU's memory")
         ->excludes("--keep-batch");
 }
 
@@ -189,10 +188,7 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.parse_complete_callback([&app, &flags] {
         flags.compute.tune = app.count("--tune") > 0;
         if (world().rank() > 0) leave_out_files(flags);
-        const bool gpu = app.count("--gpu-memory") > 0;
-        if (gpu && flags.device != "dry")
-            throw CLI::ValidationError(
-                "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+        flags.gpu.check(app, flags.device);
         if (flags.device == "dry" && !flags.calibrate.empty())
             throw CLI::ValidationError("--calibrate measures, and --device dry computes nothing");
         if (app.count("--ranks") > 0 && flags.device != "dry")
@@ -204,17 +200,15 @@ void add_flags(CLI::App& app, Flags& flags) {
                 "--graphs is for one process: several exchange in a step, which a graph can't hold");
         if (world().ranks() > 1 && !flags.calibrate.empty())
             throw CLI::ValidationError("--calibrate measures in one process; give several the --costs of its file");
-        if (gpu && flags.gpu_memory == 0)
-            throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
         for (const auto& [name, given] :
              {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
-            if (given && flags.device != "cuda" && !gpu)
-                throw CLI::ValidationError(fmt::format("{} is for --device cuda, or dry with --gpu-memory", name));
+            if (given && flags.device != "cuda" && !flags.gpu.described())
+                throw CLI::ValidationError(
+                    fmt::format("{} is for --device cuda, or dry with --gpu or --gpu-memory", name));
         flags.recompute_given = flags.recomputes.size() > 1 && flags.stored->given("recompute");
-        for (const char* name : {"--budget", "--plan"}) {
-            const CLI::Option* const option = app.get_option_no_throw(name);
-            if (!option || option->count() == 0) continue;
-            if (flags.budget == 0 && flags.plan.empty())
+        for (const char* name : {"--budget", "--plan", "--keep-batch", "--split-batch"}) {
+            if (app.count(name) == 0) continue;
+            if (flags.budget == 0 && name == std::string_view("--budget"))
                 throw CLI::ValidationError("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
@@ -222,6 +216,11 @@ void add_flags(CLI::App& app, Flags& flags) {
                     fmt::format("{} excludes --recompute and --checkpoint: the plan says what is recomputed", name));
             flags.recompute = flags.recomputes.front().name;
         }
+        const bool gpu = flags.device == "cuda" || flags.gpu.described();
+        for (const auto& [name, given] :
+             {std::pair{"--keep-batch", flags.keep_batch}, {"--split-batch", flags.split_batch}})
+            if (given && flags.budget == 0 && !gpu)
+                throw CLI::ValidationError(fmt::format("{} needs --budget, except on a GPU", name));
         if (flags.libraries && flags.device != "cuda") throw CLI::ValidationError("--libraries is for --device cuda");
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(fmt::format(
@@ -237,9 +236,11 @@ void add_from(CLI::App& app, std::string& from, const std::string& what) {
     of_this_run(add_option(app, "--from", from, what)->excludes("--resume"));
 }
 
-Context make_context(const Flags& flags) {
+Context make_context(const Flags& flags, std::size_t gpu_in_use) {
     const ContextOptions options{.threads = flags.threads,
                                  .memory_limit = flags.memory_limit,
+                                 .gpu_reserve = flags.gpu.reserve,
+                                 .gpu_in_use = gpu_in_use,
                                  .seed = flags.seed,
                                  .compute = flags.compute,
                                  .tuning_file = flags.tuning_file};
@@ -247,12 +248,12 @@ Context make_context(const Flags& flags) {
 }
 
 Profile profile_of(const Flags& flags) {
-    if (flags.gpu_memory == 0) {
+    if (!flags.gpu.described()) {
         Profile profile = make_context(flags).profile();
         if (flags.ranks > 1) profile.ranks = flags.ranks;
         return profile;
     }
-    Profile profile = Profile::gpu(flags.gpu_memory);
+    Profile profile = flags.gpu.profile();
     profile.memory_limit = flags.memory_limit;
     profile.seed = flags.seed;
     profile.compute = flags.compute;

@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <headroom/core/context.hpp>
+#include <headroom/examples/program/gpu_flags.hpp>
 #include <headroom/examples/program/stored_flags.hpp>
 #include <headroom/training/options.hpp>
 
@@ -24,7 +25,7 @@ namespace headroom::program {
 struct Flags {
     std::string program;  ///< its name, which stands in its files
     std::string device = "cpu";
-    std::size_t gpu_memory = 0;
+    GpuFlags gpu;
     int threads = 0;
     int ranks = 0;  ///< processes that a dry run stands for; 0: this one
     std::uint64_t seed = 1337;
@@ -86,8 +87,9 @@ void add_flags(CLI::App& app, Flags& flags);
 void add_workers(CLI::App& app, int& workers, const std::string& what);
 void add_from(CLI::App& app, std::string& from, const std::string& what);
 
-/// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.
-Context make_context(const Flags& flags);
+/// What the training runs on: a GPU for --device cuda, else the CPU. `gpu_in_use`: `ContextOptions::gpu_in_use`.
+/// Errors: DeviceError if there is no GPU.
+Context make_context(const Flags& flags, std::size_t gpu_in_use = 0);
 /// Of what the training will run on, or of the GPU that the flags describe. Errors: as `make_context`.
 Profile profile_of(const Flags& flags);
 

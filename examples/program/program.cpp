@@ -32,10 +32,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// An option as a flag.
-std::string flag(std::size_t gpu_memory, const std::string& name, const std::string& value) {
+std::string flag(bool gpu_described, const std::string& name, const std::string& value) {
     if (name == "autocast") return "--dtype f32";
     if (name == "split_batch") return "--split-batch";
-    if (name == "device" && gpu_memory == 0) return fmt::format("a device that has {}", size_text(std::stoull(value)));
+    if (name == "device" && !gpu_described) return fmt::format("a device that has {}", size_text(std::stoull(value)));
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
@@ -89,9 +89,9 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
 }
 
 /// Sets what a plan says. Errors: BudgetTooSmall, of which the summary knows.
-void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summary) {
+void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& profile, Summary& summary) {
     try {
-        const training::Planned planned = trainer.plan(profile_of(flags));
+        const training::Planned planned = trainer.plan(profile);
         trainer.follow(planned.plan);
         say("plan: {}; the least budget is {}, keeping all takes {}", planned.plan.to_string(),
             size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
@@ -106,12 +106,12 @@ void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summar
 }
 
 /// Times that were measured, if the flags ask for some.
-void use_costs(training::Trainer& trainer, const Flags& flags) {
-    if (!flags.costs.empty()) trainer.use(plan::read_costs(flags.costs, profile_of(flags)));
+void use_costs(training::Trainer& trainer, const Flags& flags, const Profile& profile) {
+    if (!flags.costs.empty()) trainer.use(plan::read_costs(flags.costs, profile));
     if (flags.calibrate.empty()) return;
     Flags plain = flags;
     plain.compute.graphs = false;
-    Context context = make_context(plain);
+    Context context = make_context(plain, profile.in_use);
     plan::Costs costs = trainer.calibrate(context);
     plan::write_costs(flags.calibrate, costs, plan::Machine::of(context.profile()));
     say("measured how long ops take, in {}", flags.calibrate);
@@ -127,10 +127,10 @@ void say_step_seconds(const Summary& summary) {
         summary.measured_costs ? "" : " by rates that are assumed");
 }
 
-void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
+void run(training::Trainer& trainer, const Flags& flags, std::size_t gpu_in_use, Summary& summary) {
     LossCurve curve;
     if (!flags.pictures.empty()) follow(trainer, curve);
-    Context context = make_context(flags);
+    Context context = make_context(flags, gpu_in_use);
     std::optional<training::Planned> planned = std::move(summary.report.planned);
     summary.report = trainer.train(context, summary.report.forecast);
     summary.report.planned = std::move(planned);
@@ -182,8 +182,8 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
     options.optimizer = flags.optimizer == "sgd"
                             ? training::sgd({.momentum = flags.momentum, .weight_decay = flags.weight_decay})
                             : training::adamw({.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay});
-    options.spell = [gpu_memory = flags.gpu_memory](const std::string& name, const std::string& value) {
-        return flag(gpu_memory, name, value);
+    options.spell = [described = flags.gpu.described()](const std::string& name, const std::string& value) {
+        return flag(described, name, value);
     };
     if (flags.stored) {
         options.values = [&flags] {
@@ -227,36 +227,40 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_apart(outputs, program.reads);
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Flags fitted = flags;  // with those that `read` has set
-    training::Trainer trainer(program.task, trainer_options(fitted, program));
     const bool dry = flags.device == "dry";
+    // One for all: what a GPU has in use differs from one look to the next.
+    Profile profile = profile_of(flags);
+    if (profile.cuda()) say("{}", training::memory_text(profile));
+    if (flags.budget == 0 && (flags.keep_batch || flags.split_batch)) fitted.budget = profile.usable_bytes();
+    training::Trainer trainer(program.task, trainer_options(fitted, program));
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
-    summary.budget = flags.budget;
+    summary.budget = fitted.budget;
     summary.batch = flags.batch;
     summary.accumulate = flags.accumulate;
-    use_costs(trainer, flags);
+    use_costs(trainer, flags, profile);
     summary.measured_costs = trainer.options().costs.has_value();
-    if (flags.budget > 0) follow_plan(trainer, flags, summary);
+    if (fitted.budget > 0) follow_plan(trainer, fitted, profile, summary);
     if (!flags.plan.empty()) {
         const plan::Plan plan = plan::read_plan(flags.plan);
-        trainer.check(plan, profile_of(flags));
+        trainer.check(plan, profile);
         trainer.follow(plan);
         say("plan of {}: {}", flags.plan, plan.to_string());
-    } else if (flags.budget == 0 && !flags.recompute_given) {
-        if (const auto plan = trainer.follow_saved(profile_of(flags)))
-            say("plan of {}: {}", flags.resume(), plan->to_string());
+    } else if (fitted.budget == 0 && !flags.recompute_given) {
+        if (const auto plan = trainer.follow_saved(profile)) say("plan of {}: {}", flags.resume(), plan->to_string());
     }
     fitted.batch = summary.batch = trainer.options().batch;
     fitted.accumulate = summary.accumulate = trainer.options().accumulate;
     training::Forecast& forecast = summary.report.forecast;
-    forecast = trainer.rehearse(profile_of(flags), dry);
+    forecast = trainer.rehearse(profile, dry);
     if (flags.fit_scratch) {
         fitted.compute.scratch_budget =
-            fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { trainer.rehearse(rehearsal); });
+            fit_scratch_budget(profile, [&](Context& rehearsal) { trainer.rehearse(rehearsal); });
         fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
-        forecast = trainer.rehearse(profile_of(fitted), dry);
+        profile.compute.scratch_budget = fitted.compute.scratch_budget;
+        forecast = trainer.rehearse(profile, dry);
     }
-    if (flags.ranks > 0) summary.report.ranks = trainer.rehearse_ranks(profile_of(fitted));
+    if (flags.ranks > 0) summary.report.ranks = trainer.rehearse_ranks(profile);
     summary.compute = fitted.compute;
     say("{} parameters, {}", forecast.parameters, program.data);
     SkipReport skipped(program);
@@ -271,7 +275,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     std::fflush(stdout);
     summary.report.graph_refusal = forecast.graph_refusal;
     try {
-        if (!dry) run(trainer, fitted, summary);
+        if (!dry) run(trainer, fitted, profile.in_use, summary);
     } catch (const training::UnreadableBatch& error) {
         if (!error.image()) throw;
         throw FileError(std::string(error.what()) + "; --skip-bad-images uses another in its place");

@@ -222,7 +222,7 @@ void compute(CpuStream& stream, const Attention& attention, std::size_t bytes, s
 
 AttentionPlan::AttentionPlan(const Stream& stream, const Attention& attention) : attention_(attention) {
     if (on_cuda(stream)) {
-        library_ = plan_sdpa(attention);
+        if (capability_of(stream) >= kSdpaCapability) library_ = plan_sdpa(attention);
         scratch_ = sdpa_scratch(library_);
         return;
     }

@@ -7,7 +7,7 @@ void AttentionPlan::run(CudaStream& stream, std::byte* scratch) const {
     if (g.batch * g.heads * g.queries == 0) return;
     if (library_ && attention_by_library(stream, *library_, attention_, scratch)) return;
     if (!fits_tensor_cores(g, attention_.q.dtype)) return attention_plain(stream, attention_);
-    if (has_extras(attention_)) attention_not_asked(stream);
+    if (has_extras(attention_) || capability_of(stream) < kSdpaCapability) attention_not_asked(stream);
     attention_on_tensor_cores(stream, attention_);
 }
 

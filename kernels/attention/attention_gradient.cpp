@@ -211,7 +211,7 @@ AttentionGradientPlan::AttentionGradientPlan(const Stream& stream, const Attenti
     : gradient_(gradient) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     if (on_cuda(stream)) {
-        library_ = plan_sdpa(gradient, compute_of(stream));
+        if (capability_of(stream) >= kSdpaCapability) library_ = plan_sdpa(gradient, compute_of(stream));
         scratch_ = std::max(delta_bytes(g, gradient.q.dtype), sdpa_scratch(library_));
         return;
     }

@@ -10,9 +10,10 @@ using namespace attention_device;
 
 // Each warp: scores of its 16 queries to the stage; there, two lanes for each row turn them into probabilities, rounded
 // to T, and find by what earlier sums must shrink; that factor comes back as a fragment of its own, equal along rows.
-template <class T, int kWidth, class Extras>
+template <class T, int kWidth, int kRows, class Extras>
 struct Forward {
-    static constexpr unsigned kMaxThreads = kTensorThreads;
+    static constexpr unsigned kWarps = kTensorWarps<kRows>, kMaxThreads = kTensorThreads<kRows>;
+    static constexpr int kCapability = kTensorCapability<T>;
     static constexpr int kTiles = kWidth / kTile;
 
     Geometry sizes;
@@ -21,9 +22,9 @@ struct Forward {
     float scale;  // times log2(e)
     Extras from_host;
 
-    static std::size_t shared_bytes() {
-        return 3 * shared_size<T>(kTileSize<kWidth>) + shared_size<float>(kTensorWarps * kStageSize) +
-               shared_size<T>(kTensorWarps * kStageSize);
+    static constexpr std::size_t shared_bytes() {
+        return 3 * shared_size<T>(kTileSize<kWidth, kRows>) + shared_size<float>(kWarps * kStageSize) +
+               shared_size<T>(kWarps * kStageSize);
     }
 
     /// What a lane knows of its row; `sum` is over its own half of the keys.
@@ -32,18 +33,19 @@ struct Forward {
     };
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        const Shared<T> queries = block.shared<T>(kTileSize<kWidth>), keys = block.shared<T>(kTileSize<kWidth>),
-                        values = block.shared<T>(kTileSize<kWidth>);
+        constexpr int kSize = kTileSize<kWidth, kRows>;
+        const Shared<T> queries = block.shared<T>(kSize), keys = block.shared<T>(kSize),
+                        values = block.shared<T>(kSize);
         const int warp = static_cast<int>(block.warp());
-        const Shared<float> stage = block.shared<float>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
-        const Shared<T> probabilities = block.shared<T>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
+        const Shared<float> stage = block.shared<float>(kWarps * kStageSize).part(warp * kStageSize, kStageSize);
+        const Shared<T> probabilities = block.shared<T>(kWarps * kStageSize).part(warp * kStageSize, kStageSize);
         const HeadBlock at = block_from_the_end(block, sizes.queries, kRows, sizes.heads);
         Extras extras = from_host;
         const Geometry g = extras.begin(block, sizes, at.batch);
         const std::int64_t key_head = at.head / g.group(), first = at.first + warp * kTile;
         const std::int64_t row = first + block.lane() / 2;
         const int width = static_cast<int>(g.width);
-        load_rows<T, kWidth>(block, q, q.row(at.batch, 0, at.head), at.first, g.queries, width, queries);
+        load_rows<T, kWidth, kRows>(block, q, q.row(at.batch, 0, at.head), at.first, g.queries, width, queries);
 
         Accumulator sums[kTiles];
 #pragma unroll
@@ -52,8 +54,8 @@ struct Forward {
         const std::int64_t end = g.visible(last(at.first + kRows)), warp_end = g.visible(last(first + kTile));
         for (std::int64_t key = 0; key < end; key += kRows) {
             block.sync();  // all have done with the keys and values before
-            load_rows<T, kWidth>(block, k, k.row(at.batch, 0, key_head), key, g.keys, width, keys);
-            load_rows<T, kWidth>(block, v, v.row(at.batch, 0, key_head), key, g.keys, width, values);
+            load_rows<T, kWidth, kRows>(block, k, k.row(at.batch, 0, key_head), key, g.keys, width, keys);
+            load_rows<T, kWidth, kRows>(block, v, v.row(at.batch, 0, key_head), key, g.keys, width, values);
             block.sync();
             if (key >= warp_end) continue;
             Accumulator scores[kRows / kTile];
@@ -87,8 +89,8 @@ struct Forward {
         return (end < sizes.queries ? end : sizes.queries) - 1;
     }
 
-    /// The lane's half of a row of 64 scores, of which `seen` are visible: probabilities before division by their sum,
-    /// as dropout leaves them. Gives the factor for what was summed before.
+    /// The lane's half of a row of kRows scores, of which `seen` are visible: probabilities before division by their
+    /// sum, as dropout leaves them. Gives the factor for what was summed before.
     HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, const Extras& extras,
                                   const ScorePlace& at, int seen, Running& running) const {
         constexpr int kSteps = kRows / 8;  // a lane takes each second group of four
@@ -148,20 +150,23 @@ void attention_on_tensor_cores(CudaStream& stream, const Attention& attention) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
     with_extras<float>(stream, attention, [&]<class Extras>(const Extras& extras) {
         dispatch_tensor_cores<Extras>(attention.q.dtype, g.width, [&]<class T, int kWidth>() {
-            using Kernel = Forward<T, kWidth, Extras>;
-            const Kernel kernel{g,
-                                HeadView(attention.q),
-                                HeadView(attention.k),
-                                HeadView(attention.v),
-                                HeadView(attention.o),
-                                SumView<float>(attention.lse),
-                                static_cast<float>(attention.scale * kLog2E),
-                                extras};
-            launch(stream,
-                   {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
-                    .threads = kTensorThreads,
-                    .shared_bytes = Kernel::shared_bytes()},
-                   kernel);
+            const auto start = [&]<int kRows>() {
+                using Kernel = Forward<T, kWidth, kRows, Extras>;
+                const Kernel kernel{g,
+                                    HeadView(attention.q),
+                                    HeadView(attention.k),
+                                    HeadView(attention.v),
+                                    HeadView(attention.o),
+                                    SumView<float>(attention.lse),
+                                    static_cast<float>(attention.scale * kLog2E),
+                                    extras};
+                launch(stream,
+                       {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
+                        .threads = Kernel::kMaxThreads,
+                        .shared_bytes = Kernel::shared_bytes()},
+                       kernel);
+            };
+            with_rows_that_fit<T, Forward<T, kWidth, kMostRows, Extras>::shared_bytes()>(stream, start);
         });
     });
 }

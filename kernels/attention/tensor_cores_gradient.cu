@@ -14,9 +14,11 @@ constexpr int kChunkSize = kTile * kChunkStride;
 static_assert(2 * kChunkSize >= kStageSize, "write_rows uses the stages of both products");
 
 /// What the kernels of both sides have in common.
-template <class T, int kWidth, class Extras>
+template <class T, int kWidth, int kRows, class Extras>
 struct Common {
-    static constexpr int kTiles = kWidth / kTile;
+    static constexpr unsigned kWarps = kTensorWarps<kRows>, kMaxThreads = kTensorThreads<kRows>;
+    static constexpr int kCapability = kTensorCapability<T>;
+    static constexpr int kSize = kTileSize<kWidth, kRows>;
 
     Geometry sizes;
     HeadView q, k, v, dy;
@@ -26,8 +28,8 @@ struct Common {
 
     /// Four tiles of rows, a stage for scores and for their gradient, and `halves` stages of T for weights.
     static constexpr std::size_t shared_bytes(int halves) {
-        return 4 * shared_size<T>(kTileSize<kWidth>) + shared_size<float>(kTensorWarps * 2 * kChunkSize) +
-               halves * shared_size<T>(kTensorWarps * kChunkSize);
+        return 4 * shared_size<T>(kSize) + shared_size<float>(kWarps * 2 * kChunkSize) +
+               halves * shared_size<T>(kWarps * kChunkSize);
     }
 
     /// Scores of the warp's 16 rows and a chunk of the other side's, and the gradient of their probabilities, go to the
@@ -46,28 +48,27 @@ struct Common {
     }
 };
 
-// Keys and values: a block owns 64 keys and walks over the queries that see one of them, of all heads of the group in
+// Keys and values: a block owns its keys and walks over the queries that see one of them, of all heads of the group in
 // turn: nobody else writes these rows, and the order of sums is always the same. All matrices are transposed.
-template <class T, int kWidth, class Extras>
-struct KeyGradients : Common<T, kWidth, Extras> {
-    using Base = Common<T, kWidth, Extras>;
-    using Base::kTiles, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale,
-        Base::from_host;
-    static constexpr unsigned kMaxThreads = kTensorThreads;
+template <class T, int kWidth, int kRows, class Extras>
+struct KeyGradients : Common<T, kWidth, kRows, Extras> {
+    using Base = Common<T, kWidth, kRows, Extras>;
+    using Base::kSize, Base::kWarps, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta,
+        Base::scale, Base::from_host;
 
     HeadView dk, dv;
     float beta_k, beta_v;
 
-    static std::size_t shared_bytes() { return Base::shared_bytes(2) + 2 * shared_size<float>(kRows); }
+    static constexpr std::size_t shared_bytes() { return Base::shared_bytes(2) + 2 * shared_size<float>(kRows); }
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        const Shared<T> keys = block.shared<T>(kTileSize<kWidth>), values = block.shared<T>(kTileSize<kWidth>),
-                        queries = block.shared<T>(kTileSize<kWidth>), gradients = block.shared<T>(kTileSize<kWidth>);
+        const Shared<T> keys = block.shared<T>(kSize), values = block.shared<T>(kSize),
+                        queries = block.shared<T>(kSize), gradients = block.shared<T>(kSize);
         const int warp = static_cast<int>(block.warp());
         const Shared<float> stage =
-            block.shared<float>(kTensorWarps * 2 * kChunkSize).part(warp * 2 * kChunkSize, 2 * kChunkSize);
-        const Shared<T> probabilities = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
-        const Shared<T> dscores = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
+            block.shared<float>(kWarps * 2 * kChunkSize).part(warp * 2 * kChunkSize, 2 * kChunkSize);
+        const Shared<T> probabilities = block.shared<T>(kWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
+        const Shared<T> dscores = block.shared<T>(kWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
         const Shared<float> lses = block.shared<float>(kRows), deltas = block.shared<float>(kRows);
         const HeadBlock at = block_of_head(block, sizes.keys, kRows, sizes.key_heads);
         Extras extras = from_host;
@@ -75,9 +76,10 @@ struct KeyGradients : Common<T, kWidth, Extras> {
         const std::int64_t first = at.first + warp * kTile;
         const std::int64_t seen_from = g.first_seeing(first), row_seen_from = g.first_seeing(first + block.lane() / 2);
         const int width = static_cast<int>(g.width);
-        load_rows<T, kWidth>(block, k, k.row(at.batch, 0, at.head), at.first, g.keys, width, keys);
-        load_rows<T, kWidth>(block, v, v.row(at.batch, 0, at.head), at.first, g.keys, width, values);
+        load_rows<T, kWidth, kRows>(block, k, k.row(at.batch, 0, at.head), at.first, g.keys, width, keys);
+        load_rows<T, kWidth, kRows>(block, v, v.row(at.batch, 0, at.head), at.first, g.keys, width, values);
 
+        constexpr int kTiles = kWidth / kTile;
         Accumulator key_sums[kTiles], value_sums[kTiles];
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
@@ -88,8 +90,8 @@ struct KeyGradients : Common<T, kWidth, Extras> {
         for (std::int64_t head = at.head * g.group(); head < (at.head + 1) * g.group(); ++head) {
             for (std::int64_t query = begin; query < g.queries; query += kRows) {
                 block.sync();  // all have done with the queries before
-                load_rows<T, kWidth>(block, q, q.row(at.batch, 0, head), query, g.queries, width, queries);
-                load_rows<T, kWidth>(block, dy, dy.row(at.batch, 0, head), query, g.queries, width, gradients);
+                load_rows<T, kWidth, kRows>(block, q, q.row(at.batch, 0, head), query, g.queries, width, queries);
+                load_rows<T, kWidth, kRows>(block, dy, dy.row(at.batch, 0, head), query, g.queries, width, gradients);
                 if (block.thread() < kRows) {
                     const std::int64_t i = query + block.thread();
                     const bool exists = i < g.queries;
@@ -153,34 +155,33 @@ struct KeyGradients : Common<T, kWidth, Extras> {
     }
 };
 
-// Queries: a block owns 64 of them and walks over the keys that they see.
-template <class T, int kWidth, class Extras>
-struct QueryGradient : Common<T, kWidth, Extras> {
-    using Base = Common<T, kWidth, Extras>;
-    using Base::kTiles, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale,
-        Base::from_host;
-    static constexpr unsigned kMaxThreads = kTensorThreads;
+// Queries: a block owns its queries and walks over the keys that they see.
+template <class T, int kWidth, int kRows, class Extras>
+struct QueryGradient : Common<T, kWidth, kRows, Extras> {
+    using Base = Common<T, kWidth, kRows, Extras>;
+    using Base::kSize, Base::kWarps, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta,
+        Base::scale, Base::from_host;
 
     HeadView dq;
     float beta;
 
-    static std::size_t shared_bytes() { return Base::shared_bytes(1); }
+    static constexpr std::size_t shared_bytes() { return Base::shared_bytes(1); }
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        const Shared<T> queries = block.shared<T>(kTileSize<kWidth>), gradients = block.shared<T>(kTileSize<kWidth>),
-                        keys = block.shared<T>(kTileSize<kWidth>), values = block.shared<T>(kTileSize<kWidth>);
+        const Shared<T> queries = block.shared<T>(kSize), gradients = block.shared<T>(kSize),
+                        keys = block.shared<T>(kSize), values = block.shared<T>(kSize);
         const int warp = static_cast<int>(block.warp());
         const Shared<float> stage =
-            block.shared<float>(kTensorWarps * 2 * kChunkSize).part(warp * 2 * kChunkSize, 2 * kChunkSize);
-        const Shared<T> dscores = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
+            block.shared<float>(kWarps * 2 * kChunkSize).part(warp * 2 * kChunkSize, 2 * kChunkSize);
+        const Shared<T> dscores = block.shared<T>(kWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
         const HeadBlock at = block_from_the_end(block, sizes.queries, kRows, sizes.heads);
         Extras extras = from_host;
         const Geometry g = extras.begin(block, sizes, at.batch);
         const std::int64_t key_head = at.head / g.group(), first = at.first + warp * kTile;
         const std::int64_t row = first + block.lane() / 2;
         const int width = static_cast<int>(g.width);
-        load_rows<T, kWidth>(block, q, q.row(at.batch, 0, at.head), at.first, g.queries, width, queries);
-        load_rows<T, kWidth>(block, dy, dy.row(at.batch, 0, at.head), at.first, g.queries, width, gradients);
+        load_rows<T, kWidth, kRows>(block, q, q.row(at.batch, 0, at.head), at.first, g.queries, width, queries);
+        load_rows<T, kWidth, kRows>(block, dy, dy.row(at.batch, 0, at.head), at.first, g.queries, width, gradients);
         float sum = 0.0f, mean = 0.0f;
         std::int64_t seen = 0;
         if (row < g.queries) {
@@ -189,14 +190,15 @@ struct QueryGradient : Common<T, kWidth, Extras> {
             seen = g.visible(row);
         }
 
+        constexpr int kTiles = kWidth / kTile;
         Accumulator sums[kTiles];
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) block.fill(sums[i], 0.0f);
         const std::int64_t end = g.visible(last(at.first + kRows)), warp_end = g.visible(last(first + kTile));
         for (std::int64_t key = 0; key < end; key += kRows) {
             block.sync();  // all have done with the keys before
-            load_rows<T, kWidth>(block, k, k.row(at.batch, 0, key_head), key, g.keys, width, keys);
-            load_rows<T, kWidth>(block, v, v.row(at.batch, 0, key_head), key, g.keys, width, values);
+            load_rows<T, kWidth, kRows>(block, k, k.row(at.batch, 0, key_head), key, g.keys, width, keys);
+            load_rows<T, kWidth, kRows>(block, v, v.row(at.batch, 0, key_head), key, g.keys, width, values);
             block.sync();
 #pragma unroll 1
             for (int chunk = 0; chunk < kRows; chunk += kChunk) {
@@ -253,29 +255,38 @@ void attention_gradient_on_tensor_cores(CudaStream& stream, const AttentionGradi
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     with_extras<float>(stream, gradient, [&]<class Extras>(const Extras& extras) {
         dispatch_tensor_cores<Extras>(gradient.q.dtype, g.width, [&]<class T, int kWidth>() {
-            const Common<T, kWidth, Extras> common{g,
-                                                   HeadView(gradient.q),
-                                                   HeadView(gradient.k),
-                                                   HeadView(gradient.v),
-                                                   HeadView(gradient.dy),
-                                                   SumView<float>(gradient.lse),
-                                                   SumView<float>(delta, g.heads * g.queries, g.queries, 1),
-                                                   static_cast<float>(gradient.scale),
-                                                   extras};
-            const auto start = [&](std::int64_t rows, std::int64_t heads, const auto& kernel) {
-                launch(stream,
-                       {.x = head_blocks(rows, kRows, heads),
-                        .threads = kTensorThreads,
-                        .shared_bytes = kernel.shared_bytes()},
+            const auto common = [&]<int kRows>() {
+                return Common<T, kWidth, kRows, Extras>{g,
+                                                        HeadView(gradient.q),
+                                                        HeadView(gradient.k),
+                                                        HeadView(gradient.v),
+                                                        HeadView(gradient.dy),
+                                                        SumView<float>(gradient.lse),
+                                                        SumView<float>(delta, g.heads * g.queries, g.queries, 1),
+                                                        static_cast<float>(gradient.scale),
+                                                        extras};
+            };
+            const auto start = [&]<class Kernel>(std::uint32_t blocks, const Kernel& kernel) {
+                launch(stream, {.x = blocks, .threads = Kernel::kMaxThreads, .shared_bytes = Kernel::shared_bytes()},
                        kernel);
             };
+            const auto keys = [&]<int kRows>() {
+                start(head_blocks(g.keys, kRows, g.batch * g.key_heads),
+                      KeyGradients<T, kWidth, kRows, Extras>{{common.template operator()<kRows>()},
+                                                             HeadView(gradient.dk),
+                                                             HeadView(gradient.dv),
+                                                             gradient.beta_k,
+                                                             gradient.beta_v});
+            };
+            const auto queries = [&]<int kRows>() {
+                start(head_blocks(g.queries, kRows, g.batch * g.heads),
+                      QueryGradient<T, kWidth, kRows, Extras>{
+                          {common.template operator()<kRows>()}, HeadView(gradient.dq), gradient.beta_q});
+            };
             if (gradient.dk.data != nullptr || gradient.dv.data != nullptr)
-                start(g.keys, g.batch * g.key_heads,
-                      KeyGradients<T, kWidth, Extras>{
-                          {common}, HeadView(gradient.dk), HeadView(gradient.dv), gradient.beta_k, gradient.beta_v});
+                with_rows_that_fit<T, KeyGradients<T, kWidth, kMostRows, Extras>::shared_bytes()>(stream, keys);
             if (gradient.dq.data != nullptr)
-                start(g.queries, g.batch * g.heads,
-                      QueryGradient<T, kWidth, Extras>{{common}, HeadView(gradient.dq), gradient.beta_q});
+                with_rows_that_fit<T, QueryGradient<T, kWidth, kMostRows, Extras>::shared_bytes()>(stream, queries);
         });
     });
 }

@@ -81,6 +81,7 @@ template <class T>
 struct Implicit {
     using Sums = TileSums<T>;
     static constexpr unsigned kMaxThreads = Sums::kThreads;
+    static constexpr int kCapability = kTensorCapability<T>;
 
     HEADROOM_DEVICE void operator()(Block& block, const ImplicitProduct p, std::uint32_t column_tiles,
                                     std::byte* scratch) const {

@@ -2,7 +2,8 @@
 // `Block` is the interface that CUDA kernels are written against, and this the only header that they include. A kernel
 // is a functor; nvcc compiles it to the intrinsics that one would write by hand, and any other C++ compiler to calls of
 // an emulator that runs it, checks it, and lets ThreadSanitizer find its races. Not for what needs more than compute
-// capability 8.0 has (Hopper's tensor cores), for cooperative groups, or for waiting on other blocks.
+// capability 7.5 has (Hopper's tensor cores; bf16 on tensor cores, which needs 8.0, is the exception), for cooperative
+// groups, or for waiting on other blocks.
 // docs/kernel_tests.md says how to test.
 //
 //     struct Scale {
@@ -35,6 +36,9 @@
 namespace headroom::kernels::device {
 
 inline constexpr std::uint32_t kFullWarp = 0xffffffffu;
+/// The compute capability that products of T on tensor cores need: a kernel's `kCapability` (launch.hpp).
+template <class T>
+inline constexpr int kTensorCapability = std::is_same_v<T, bf16> ? kBf16Capability : kLeastCapability;
 
 struct Sum {
     template <class T>
@@ -254,6 +258,7 @@ class Block {
     }
 
     // --- Tensor cores: a warp multiplies 16 x 16 tiles of f16 or bf16 and accumulates in f32, through nvcuda::wmma.
+    // A kernel for bf16 says `static constexpr int kCapability = kTensorCapability<bf16>`.
     // All 32 lanes call with the same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from
     // one row, or column, to the next) a multiple of 16 bytes. Which lane holds which element is the device's own, so
     // only functions that are the same for all elements compute on fragments: `Accumulator::transform`, and `combine`

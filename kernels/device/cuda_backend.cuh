@@ -1,6 +1,7 @@
 #pragma once
 // The implementation of `Block` for nvcc: one intrinsic each. Only block.hpp includes it, and documents these
-// functions; the twin that checks them is emulated_backend.hpp. Needs compute capability 8.0.
+// functions; the twin that checks them is emulated_backend.hpp. Needs compute capability 7.5, tiles of
+// bf16 8.0.
 #include <mma.h>
 
 #include <cstdint>

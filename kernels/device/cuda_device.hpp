@@ -26,6 +26,7 @@ struct CudaProperties {
     int index = 0;
     std::string name = {};
     int major = 0, minor = 0;  ///< compute capability
+    int capability() const { return 10 * major + minor; }
     int multiprocessors = 1;
     int blocks = 8;                ///< the most that a multiprocessor runs at once
     std::size_t shared_bytes = 0;  ///< the most shared memory that a block may have

@@ -49,8 +49,8 @@ class CudnnSession;  // internal/cudnn_graph.hpp
 std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
                                                const std::vector<std::string>& libraries = cudnn_libraries());
 
-/// Why own kernels computed in place of cuDNN on this stream: it is not installed, too old, or can't be used. One line;
-/// empty if cuDNN is in use, or if nothing has asked for it yet.
+/// What own kernels computed in place of cuDNN on this stream, and why: it is not installed, too old, can't be used, or
+/// has no attention for the GPU. One line; empty if cuDNN is in use, or if nothing has asked for it yet.
 std::string cudnn_absence(CudaStream& stream);
 
 }  // namespace headroom::kernels

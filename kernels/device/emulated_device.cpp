@@ -3,7 +3,6 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/kernels/device/internal/emulated_memory.hpp>
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
@@ -21,12 +21,21 @@ namespace headroom::kernels {
 
 namespace {
 
-/// They differ in what results must not depend on.
-const CudaProperties kDevices[] = {
-    {.major = 8, .minor = 0, .multiprocessors = 2, .shared_bytes = 163 * 1024},
-    {.major = 8, .minor = 6, .multiprocessors = 7, .shared_bytes = 99 * 1024},
-};
-constexpr int kCount = std::size(kDevices);
+CudaProperties like(const char* model, int multiprocessors) {
+    const GpuModel& known = gpu_model(model);
+    return {.major = known.capability / 10,
+            .minor = known.capability % 10,
+            .multiprocessors = multiprocessors,
+            .shared_bytes = known.shared_bytes};
+}
+
+constexpr int kCount = 3;
+
+/// They differ in what results must not depend on; the last one has no bf16 on tensor cores either.
+CudaProperties properties_of(int index) {
+    if (index == 0) return like("A100 80GB", 2);
+    return index == 1 ? like("RTX 3090", 7) : like("RTX 2080 Ti", 5);
+}
 
 struct EmulatedGraph final : CudaGraph {
     std::shared_ptr<std::vector<EmulatedQueues::Work>> work = std::make_shared<std::vector<EmulatedQueues::Work>>();
@@ -39,7 +48,7 @@ struct EmulatedEvent final : CudaEvent {
 class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
   public:
     explicit EmulatedCudaDevice(int index) {
-        properties_ = kDevices[index];
+        properties_ = properties_of(index);
         properties_.index = index;
         properties_.name = "emulated GPU";
         native_[static_cast<std::size_t>(CudaQueue::compute)] = static_cast<device::EmulatedDevice*>(this);

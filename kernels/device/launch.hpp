@@ -8,13 +8,15 @@
 //
 // The functor and its arguments are copied to the device: plain values and pointers. A functor that never runs with
 // more than some number of threads says so with `static constexpr unsigned kMaxThreads`, and gets more registers for
-// it.
+// it. One that needs a later GPU than others says so with `static constexpr int kCapability`, and is not compiled for
+// older ones.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include <headroom/kernels/device/block.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/memory/error.hpp>
 #if defined(__CUDACC__)
 #include <headroom/kernels/device/cuda_error.hpp>
@@ -31,6 +33,13 @@ constexpr unsigned max_threads() {
     return 1024;
 }
 
+/// The compute capability that the kernel needs.
+template <class Kernel>
+inline constexpr int kCapabilityFor = kLeastCapability;
+template <class Kernel>
+requires requires { Kernel::kCapability; }
+inline constexpr int kCapabilityFor<Kernel> = Kernel::kCapability;
+
 #if defined(__CUDACC__)
 
 using Stream = cudaStream_t;
@@ -38,8 +47,15 @@ using Stream = cudaStream_t;
 template <class Kernel, class... Args>
 __global__ void __launch_bounds__(max_threads<Kernel>())
     entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
-    Block block;
-    kernel(block, args...);
+#if defined(__CUDA_ARCH__)
+    if constexpr (10 * kCapabilityFor < Kernel >> __CUDA_ARCH__) {
+        __trap();  // `launch` has refused it
+    } else
+#endif
+    {
+        Block block;
+        kernel(block, args...);
+    }
 }
 
 /// The device is null for a stream without a context, as in tests.
@@ -95,13 +111,18 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
 #endif
 }
 
-/// The same on a context's stream. Errors: ShapeError also for more shared memory than this device has, OutOfMemory if
+/// The same on a context's stream. Errors: ShapeError also for more shared memory than this device has, DeviceError if
+/// the kernel needs a later GPU, OutOfMemory if
 /// there is no room for the kernel's code; after a DeviceError of a kernel that breaks a rule (emulated) or of a fault
 /// that CUDA reports (also of an earlier kernel, unless CUDA_LAUNCH_BLOCKING=1) the device refuses all later work.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
     device.make_current();
+    if (const int least = kCapabilityFor<Kernel>; device.properties().capability() < least) {
+        throw DeviceError("launch: the kernel needs compute capability " + capability_text(least) + ", where " +
+                          device.properties().name + " has " + capability_text(device.properties().capability()));
+    }
     if (shape.shared_bytes > device.properties().shared_bytes) {
         throw ShapeError("launch: " + std::to_string(shape.shared_bytes) + " bytes of shared memory per block, where " +
                          device.properties().name + " has " + std::to_string(device.properties().shared_bytes));

@@ -10,9 +10,14 @@
 namespace headroom::kernels::device {
 
 inline constexpr unsigned kWarp = 32;
+/// The least compute capability (75 for 7.5) that kernels are compiled for, and the least with bf16 and TF32 on tensor
+/// cores.
+inline constexpr int kLeastCapability = 75, kBf16Capability = 80;
 /// The shared memory of a block on compute capability 8.0, and no less on later ones except 8.6, 8.9 and 12.0 (99 KiB):
 /// a launch on a device is held to what that device has.
 inline constexpr std::size_t kMostShared = 163 * 1024;
+/// The same on compute capability 7.5: every kernel has a form that takes no more, unless it needs a later GPU.
+inline constexpr std::size_t kLeastShared = 64 * 1024;
 /// Each region of shared memory begins at a multiple of this, as loads of tensor cores require.
 inline constexpr std::size_t kSharedAlign = 32;
 

@@ -220,17 +220,23 @@ Parameter parameter(const GradientTarget& target) {
     return {target.view->data, target.view->dtype, target.view->stride(0), target.beta};
 }
 
+/// Shared memory of a block of `NormGradient`, which keeps the sums of its columns there. The longest rows that fit
+/// registers take somewhat more than compute capability 7.5 has.
+std::size_t wide_shared_bytes(const NormChunks& chunks, int sums) {
+    const unsigned warps = chunks.warps * chunks.teams;
+    return shared_size<float>(team_scratch(warps)) +
+           shared_size<float>(static_cast<std::size_t>(sums) * warps * kWarp * 16);
+}
+
 template <class T>
 void start_wide(CudaStream& stream, const View& x, const View& dy, const View* gamma, std::int64_t rows,
                 std::int64_t length, GradientTarget dx, const NormChunks& chunks, const Statistics<float>& statistics,
                 const ChunkSums<float>& sums) {
     using Way = Wide<T>;
-    const unsigned threads = kWarp * chunks.warps * chunks.teams;
-    const std::size_t shared = sums.data == nullptr ? 0 : static_cast<std::size_t>(sums.count) * threads * 16;
     const LaunchShape shape{
         .x = static_cast<std::uint32_t>(chunks.parts),
-        .threads = threads,
-        .shared_bytes = shared_size<float>(team_scratch(threads / kWarp)) + shared_size<float>(shared)};
+        .threads = kWarp * chunks.warps * chunks.teams,
+        .shared_bytes = wide_shared_bytes(chunks, sums.data == nullptr ? 0 : static_cast<int>(sums.count))};
     launch(stream, shape, NormGradient<T>{}, typename Way::Rows(x), typename Way::Others(dy),
            typename Way::Target(dx.view ? *dx.view : x), dx.beta, dx.view != nullptr,
            typename Way::Weights(gamma, length), rows, length, statistics, sums, chunks.warps);
@@ -264,7 +270,10 @@ void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View
     if (length == 0) return;
     const std::int64_t rows = x.numel() / length;
     const bool wants_sums = dgamma || dbeta;
-    const bool wide = chunks.fits && has_aligned_rows(x) && is_wide_source(x, dy) && is_wide_weight(x, gamma) &&
+    const int sums_of_columns = wants_sums ? (mean ? 2 : 1) : 0;
+    const bool wide = chunks.fits &&
+                      wide_shared_bytes(chunks, sums_of_columns) <= stream.device->properties().shared_bytes &&
+                      has_aligned_rows(x) && is_wide_source(x, dy) && is_wide_weight(x, gamma) &&
                       (!dx || is_wide_target(x, *dx.view));
     dispatch_way(x.dtype, wide, [&]<class Way>(Way) {
         using C = typename Way::Compute;

@@ -40,6 +40,7 @@ HEADROOM_DEVICE void load_tile(Block& block, Shared<T> tile, const T* matrix, st
 template <class T>
 struct Tiled {
     static constexpr unsigned kMaxThreads = TileSums<T>::kThreads;
+    static constexpr int kCapability = kTensorCapability<T>;
 
     HEADROOM_DEVICE void operator()(Block& block, const Problem p, std::uint32_t column_tiles) const {
         using Sums = TileSums<T>;

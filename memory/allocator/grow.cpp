@@ -155,7 +155,7 @@ std::size_t DeviceMemory::Impl::trim_locked() {
 
 void DeviceMemory::Impl::set_limit(std::size_t bytes) {
     locked([&] {
-        supply_.set_budget(budget_of(properties_, bytes));
+        supply_.set_budget(budget_of(properties_, bytes, options_.reserve));
         limit_.store(bytes, std::memory_order_relaxed);
         give_up_excess();
     });

@@ -65,12 +65,17 @@ MemoryOptions checked(MemoryOptions options) {
 
 }  // namespace
 
-std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit) {
+std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit, std::size_t reserve) {
     if (limit != 0 && limit < properties.granularity) {
         throw Error(fmt::format("memory limit: {} is less than a page of {} bytes, and the {} has whole pages only",
                                 limit, properties.granularity, properties.name));
     }
-    const std::size_t bytes = limit ? std::min(limit, properties.total_bytes) : properties.total_bytes;
+    const std::size_t left = properties.total_bytes - std::min(properties.total_bytes, reserve);
+    if (left < properties.granularity) {
+        throw Error(fmt::format("memory reserve: {} of the {}'s {} bytes are reserved, and less than a page is left",
+                                reserve, properties.name, properties.total_bytes));
+    }
+    const std::size_t bytes = limit ? std::min(limit, left) : left;
     return bytes / properties.granularity * properties.granularity;
 }
 
@@ -82,7 +87,7 @@ DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, Mem
       options_(checked(std::move(options))),
       limit_(limit_of(properties_, options_)),
       range_bytes_(properties_.address_bytes / properties_.granularity * properties_.granularity),
-      supply_(*driver_, budget_of(properties_, limit_)) {
+      supply_(*driver_, budget_of(properties_, limit_, options_.reserve)) {
     common_.ranges[Pool::kLarge].push_back(make_range(0, Pool::kLarge));
     supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes, PoolId pool) {
         if (!history_) return;

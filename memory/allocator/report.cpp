@@ -53,6 +53,7 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool
     report.categories = options_.categories;
     report.path = paths_.name(request.tag.path);
     report.limit = limit();
+    report.reserve = options_.reserve;
     report.page_bytes = supply_.granularity();
     report.device_total = properties_.total_bytes;
     report.device_free = driver_->free_bytes();

@@ -57,7 +57,7 @@ TEST(CpuOnlyOp, IsRefusedOnAGpu) {
 }
 
 TEST(CpuOnlyOp, IsRefusedByALaunchWithoutAnOp) {
-    kernels::Stream stream = kernels::DryStream{.cuda = true};
+    kernels::Stream stream = kernels::DryStream{.capability = 90};
     EXPECT_THROW(kernels::launch(stream, [](kernels::CpuStream&) {}), Error);
     stream = kernels::DryStream{};
     EXPECT_NO_THROW(kernels::launch(stream, [](kernels::CpuStream&) {}));

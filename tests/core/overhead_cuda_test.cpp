@@ -26,6 +26,27 @@ TEST(OverheadCuda, IsWhatOthersTakeAndNotWhatTheAllocatorReserves) {
     EXPECT_EQ(used_beside(context), 0u);
 }
 
+/// What others use when a context begins is left to them, as far as it exceeds what CUDA itself takes then.
+TEST(OverheadCuda, OfOthersIsLeftToThem) {
+    if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a GPU's other programs come and go";
+    const Profile alone = Context::cuda().profile();
+    EXPECT_EQ(alone.reserve, kGpuReserve);
+    EXPECT_EQ(alone.reserved_bytes(), kGpuReserve);
+    const Context owner = Context::cuda();
+    memory::DeviceMemory other(owner.gpu()->make_driver());
+    const std::size_t bytes = std::size_t{1} << 30;  // that are reserved, and never touched
+    const memory::Allocation block = other.allocate(bytes, 0, {});
+    Context beside = Context::cuda(0, {.gpu_reserve = std::size_t{100} << 20});
+    EXPECT_EQ(beside.profile().in_use, alone.in_use + bytes);
+    EXPECT_EQ(beside.profile().reserved_bytes(), alone.in_use + bytes + (std::size_t{50} << 20));
+    EXPECT_EQ(beside.memory().options().reserve, beside.profile().reserved_bytes());
+    EXPECT_EQ(Context::dry(beside.profile()).memory().options().reserve, beside.profile().reserved_bytes());
+    Context told = Context::cuda(0, {.gpu_in_use = 7});
+    EXPECT_EQ(told.profile().in_use, 7u);
+    EXPECT_EQ(told.profile().reserved_bytes(), kGpuReserve);
+    other.deallocate(block.handle);
+}
+
 TEST(OverheadCuda, IsThereOnAGpuOnly) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     Context gpu = Context::cuda(), cpu = Context::cpu(), dry = Context::dry(gpu.profile());

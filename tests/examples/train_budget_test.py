@@ -107,7 +107,9 @@ class TrainGpt(Budget, ProgramCase):
             with self.subTest(flags=flags):
                 self.fails(2, flags, "--calibrate")
         self.fails(1, ["--budget", "900TB"], "--budget 900000000000000: the device has")
-        self.fails(1, ["--budget", "5GiB", "--device", "dry", "--gpu-memory", "4GiB"], "the device has 4294967296 bytes")
+        self.fails(1, ["--budget", "5GiB", "--device", "dry", "--gpu-memory", "4GiB"],
+                   "the GPU has 4.3 GB (4294967296 bytes), of which a training may take 3.7 GB (3665821696 bytes)",
+                   "use at most --budget 3665821696")
 
     def test_a_plan_is_for_its_program(self):
         file = self.path("plan.json")

@@ -3,17 +3,23 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/buffer.hpp>
+#include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::program {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr std::chrono::milliseconds kStep{5};
 
@@ -48,6 +54,58 @@ TEST(TrainCuda, NoStepIsFasterThanItWas) {
         EXPECT_TRUE(figures["used"].is_number_unsigned()) << figures["used"];
         EXPECT_LE(rate, 1 / std::chrono::duration<double>(kStep).count()) << steps;
     }
+}
+
+/// While it trains, others take 64 MiB of the GPU.
+class TaskBesideOthers final : public test::OneLayerTask {
+  public:
+    TaskBesideOthers(Parameters& parameters, memory::DeviceMemory& others)
+        : test::OneLayerTask(parameters), others_(others) {}
+    Batch batch() override {
+        if (!context_.dry() && !block_) block_ = memory::Buffer::allocate(others_, kBytes, 0, {});
+        return test::OneLayerTask::batch();
+    }
+
+  private:
+    static constexpr std::size_t kBytes = std::size_t{64} << 20;
+    memory::DeviceMemory& others_;
+    std::optional<memory::Buffer> block_;
+};
+
+/// What a training of one step prints on a GPU of which others use so many bytes before it begins, and 64 MiB more
+/// then.
+std::string printed_beside_others(std::size_t before, std::size_t gpu_reserve) {
+    const Context owner = Context::cuda();
+    memory::DeviceMemory others(owner.gpu()->make_driver());
+    std::optional<memory::Buffer> block;
+    if (before > 0) block = memory::Buffer::allocate(others, before, 0, {});
+    Flags flags;
+    flags.device = "cuda";
+    flags.steps = 1;
+    flags.batch = 1;
+    flags.gpu.reserve = gpu_reserve;
+    testing::internal::CaptureStdout();
+    train(flags, [&] {
+        Program program;
+        program.task = [&](Parameters& parameters, std::int64_t) {
+            return std::make_unique<TaskBesideOthers>(parameters, others);
+        };
+        return program;
+    });
+    return testing::internal::GetCapturedStdout();
+}
+
+TEST(TrainCuda, SaysWhatIsLeftToOthersAndWhetherThatSufficed) {
+    if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a GPU's other programs come and go";
+    const std::string enough = printed_beside_others(0, std::size_t{600} << 20);
+    EXPECT_THAT(enough, HasSubstr("629.1 MB (629145600 bytes) are left to CUDA and its libraries\n"));
+    EXPECT_THAT(enough, HasSubstr("beside it, the driver, its libraries and others use 67.1 MB (67108864 bytes)\n"));
+    EXPECT_THAT(printed_beside_others(std::size_t{64} << 20, std::size_t{80} << 20),
+                HasSubstr("109.1 MB (109051904 bytes) are left to CUDA and its libraries, since 67.1 MB (67108864 "
+                          "bytes) were in use at the start, by its context and other programs\n"));
+    EXPECT_THAT(printed_beside_others(0, std::size_t{10} << 20),
+                HasSubstr("use 67.1 MB (67108864 bytes), more than the 10.5 MB (10485760 bytes) that were left to "
+                          "them: --gpu-reserve\n"));
 }
 
 }  // namespace

@@ -116,13 +116,50 @@ class TrainGptErrors(ProgramCase):
             self.fails(1, self.with_text("--memory-limit", limit), "memory limit: ", "is less than a page of 2097152 bytes")
         dry = self.with_text("--device", "dry")
         self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
+        self.fails(1, [*dry, "--gpu-memory", "600MB"], "memory reserve: 629145600 of the simulated GPU's 600000000 bytes", "less than a page")
         self.fails(2, [*dry, "--gpu-memory", 0], "--gpu-memory 0 is no GPU")
         for flags, help in [(["--width", 1 << 20], "or a device that has 211.1 TB"),
                             (["--width", 1 << 10, "--memory-limit", "2MiB"], "or --memory-limit "),
                             (["--width", 1 << 20, "--gpu-memory", "2GB"], "or --gpu-memory ")]:
             self.fails(3, [*dry, *flags], "use a smaller model " + help)
-        self.fails(3, ["--data", self.text, "--resume", self.checkpoint, "--device", "dry", "--gpu-memory", "2MiB"],
-                   "a training that is resumed keeps its batch", "use --gpu-memory ")
+        resumed = ["--data", self.text, "--resume", self.checkpoint, "--device", "dry", "--gpu-memory"]
+        line = self.fails(3, [*resumed, "602MiB"], "a training that is resumed keeps its batch", "use --gpu-memory ")
+        suffices = int(re.search(r"--gpu-memory (\d+)", line)[1])
+        self.succeeds(*resumed, suffices)
+        self.fails(3, [*resumed, suffices - (2 << 20)], "use --gpu-memory ")
+
+    def test_a_card_by_its_name(self):
+        dry = self.with_text("--device", "dry")
+        turing = [*dry, "--gpu", "rtx-2080-ti"]
+        printed = self.succeeds(*turing, "--dtype", "f16")
+        self.assertIn("the RTX 2080 Ti has 11.6 GB (11553462026 bytes), of which a training may take 10.9 GB", printed)
+        self.assertIn("629.1 MB (629145600 bytes) are left to CUDA", printed)
+        for more in ((), ("--budget", "1GiB"), ("--json", self.path("bf16.json"))):
+            self.fails(1, [*turing, "--dtype", "bf16", *more],
+                       "bf16 needs a GPU of compute capability 8.0, and this one has 7.5: use f16 (--dtype f16)")
+        self.assertFalse(os.path.exists(self.path("bf16.json")))
+        self.succeeds(*dry, "--gpu", "A100 80GB", "--dtype", "bf16")
+        self.fails(2, [*dry, "--gpu", "RTX 2080"], '"RTX 2080"', "RTX 2080 Ti, T4")
+        self.fails(2, self.with_text("--gpu", "T4"), "--gpu is for --device dry")
+        self.fails(2, self.with_text("--gpu-reserve", "1GiB"), "--gpu-reserve is for --device cuda, or dry with --gpu")
+        self.fails(2, [*dry, "--gpu-reserve", "1GiB"], "--gpu-reserve")
+
+    def test_a_card_is_as_fast_as_its_data_sheet_says(self):
+        dry = self.with_text("--device", "dry", "--width", 768, "--heads", 12, "--block", 256)
+        seconds = [self.figures(*dry, "--gpu", name, "--dtype", "f16")["step_seconds_predicted"]
+                   for name in ("T4", "RTX 2080 Ti", "RTX 3090", "RTX 4090", "H100", "H200")]
+        self.assertEqual(seconds, sorted(seconds, reverse=True))
+        self.assertGreater(seconds[0], 5 * seconds[-1])
+
+    def test_a_budget_stays_below_what_is_left_to_cuda(self):
+        small = self.with_text("--device", "dry", "--gpu", "RTX 3060", "--gpu-memory", "1GiB")
+        line = self.fails(1, [*small, "--budget", "1GiB"], "--budget 1073741824: the RTX 3060 has 1.1 GB", "629.1 MB")
+        most = int(re.search(r"use at most --budget (\d+)", line)[1])
+        self.assertEqual(most, (1 << 30) - (600 << 20))
+        self.succeeds(*small, "--budget", most)
+        self.fails(1, [*small, "--budget", most + 1], f"use at most --budget {most}")
+        self.succeeds(*small, "--gpu-reserve", "100MiB", "--budget", most + 1)
+        self.fails(1, [*small, "--ranks", 2, "--accumulate", 2, "--budget", most], "buffers of NCCL among them", "use at most --budget ")
 
     def test_a_gpu_that_is_not_there(self):
         if self.run_program(*self.with_text("--device", "cuda", "--steps", 0, "--stop-after", 0)).returncode == 0:
@@ -131,7 +168,7 @@ class TrainGptErrors(ProgramCase):
 
     def test_a_rehearsed_gpu_takes_no_real_device(self):
         self.fails(2, self.with_text("--device", "cpu", "--gpu-memory", 10**9), "--gpu-memory")
-        self.fails(3, self.with_text("--device", "dry", "--gpu-memory", 2 << 20), "out of memory")
+        self.fails(3, self.with_text("--device", "dry", "--gpu-memory", 602 << 20), "out of memory", "less the reserve of 629.1 MB")
 
     def test_places_that_cannot_be_written_are_known_before_training(self):
         for flag in ("--save", "--json"):

@@ -231,7 +231,7 @@ class TrainImages(ProgramCase):
         small = ("--device", "dry", "--model", "resnet50", "--batch", 64, "--gpu-memory", "3GiB")
         advice = ADVICE.search(self.fails(3, small, "out of memory"))
         self.assertEqual(advice["batch"], "64", "batch norm keeps it")
-        self.assertLess(self.figures(*small, *advice["flags"].split())["peak_bytes_reserved_predicted"], 3 << 30)
+        self.assertLess(self.figures(*small, *advice["flags"].split())["peak_bytes_reserved_predicted"], (3 << 30) - (600 << 20))
 
     def test_given_weights_are_the_beginning(self):
         file = write_zeros(self.path("resnet18.safetensors"), resnet18_shapes(1000))

@@ -154,9 +154,21 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, ["--tensorboard", f"{file}/below"], "--tensorboard", "is a file")
 
     def test_large_images_fit_a_gpu_by_cheap_recomputation(self):
-        flags = ("--height", 1400, "--width", 2100, "--base-width", 64, "--batch", 1, "--accumulate", 4, "--clouds", 4,
-                 "--validation", 1, "--device", "dry", "--gpu-memory", "10.76GiB")
-        self.assertLess(self.figures(*flags, "--recompute", "cheap")["peak_bytes_predicted"], 9.4e9)
+        large = ("--height", 1400, "--width", 2100, "--base-width", 64, "--clouds", 4, "--validation", 1, "--device", "dry",
+                 "--gpu", "RTX 2080 Ti")
+        one = (*large, "--batch", 1, "--accumulate", 4, "--recompute")
+        self.assertLess(self.figures(*one, "cheap")["peak_bytes_predicted"], 9.4e9)
+        self.fails(3, (*one, "none"), "out of memory")
+        usable = (int(10.76 * 2 ** 30) - (600 << 20)) // (2 << 20) * (2 << 20)
+        self.fails(1, (*large, "--batch", 4, "--split-batch", "--dtype", "bf16"), "use f16 (--dtype f16)")
+        seconds = []
+        for dtype in ("f32", "f16"):
+            planned = self.figures(*large, "--batch", 4, "--split-batch", "--dtype", dtype)
+            self.assertEqual((planned["budget_bytes"], planned["batch"] * planned["accumulate"]), (usable, 4))
+            self.assertLessEqual(planned["peak_bytes_reserved_predicted"], usable)
+            seconds.append(planned["step_seconds_predicted"])
+        self.assertGreater(seconds[0], 2 * seconds[1], "halves are multiplied by tensor cores")
+        self.fails(2, ("--split-batch",), "--split-batch needs --budget, except on a GPU")
 
     def test_data_that_cannot_be_used(self):
         flags = ("--classes", 2, "--validation", 2, "--data")
@@ -251,7 +263,7 @@ class TrainSegmentation(ProgramCase):
         flags = ("--batch", 4, "--height", 64, "--width", 64, "--base-width", 8)
         limit = self.figures(*flags)["peak_bytes_reserved"] - 1
         self.fails(3, (*flags, "--memory-limit", limit), "out of memory", "it fits with")
-        self.fails(3, (*flags, "--device", "dry", "--gpu-memory", "3MiB"), "out of memory")
+        self.fails(3, (*flags, "--device", "dry", "--gpu-memory", "603MiB"), "out of memory")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from program import ProgramCase
 
 MODEL_STEP = os.path.join(os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS", ""), "model_step")
 GPUS = [round(1e9 * gigabytes) for gigabytes in (8, 11, 12, 16, 24, 40, 80, 141)]
-FIELDS = ["model", "gpu_memory", "method", "batch", "accumulate", "fits", "peak_bytes_reserved_predicted", "step_seconds_predicted",
+RESERVE = 600 << 20
+FIELDS = ["model", "gpu", "gpu_memory", "usable_bytes", "method", "batch", "accumulate", "fits", "peak_bytes_reserved_predicted", "step_seconds_predicted",
           "floor_bytes"]
 WAYS = {"bert": ["none", "cheap", "layers"], "gpt": ["none", "cheap", "mlp", "blocks"],
         "gpt2": ["none", "cheap", "mlp", "blocks"], "mlp": ["none", "cheap"], "gru": ["none", "cheap", "layers"],
@@ -37,10 +38,11 @@ class WhatFits(ProgramCase):
         self.assertEqual({row["fits"] for row in rows}, {True, False})
         for row in rows:
             self.assertEqual(list(row), FIELDS)
-            self.assertEqual(row["fits"], row["floor_bytes"] <= row["gpu_memory"])
+            self.assertEqual(row["usable_bytes"], (row["gpu_memory"] - RESERVE) // (2 << 20) * (2 << 20))
+            self.assertEqual((row["gpu"], row["fits"]), (None, row["floor_bytes"] <= row["usable_bytes"]))
             if row["fits"]:
                 self.assertGreater(row["step_seconds_predicted"], 0)
-                self.assertLessEqual(row["peak_bytes_reserved_predicted"], row["gpu_memory"])
+                self.assertLessEqual(row["peak_bytes_reserved_predicted"], row["usable_bytes"])
                 self.assertGreaterEqual(row["peak_bytes_reserved_predicted"], row["floor_bytes"])
             else:
                 self.assertEqual((row["peak_bytes_reserved_predicted"], row["step_seconds_predicted"]), (None, None))
@@ -48,7 +50,7 @@ class WhatFits(ProgramCase):
     def test_no_way_by_hand_takes_less_than_a_plan_or_is_faster(self):
         for model in WAYS:
             memories = [row["floor_bytes"] for row in self.rows("--model", model, "--gpu-memory", "1TB")]
-            methods = self.by_method("--model", model, "--gpu-memory", ",".join(map(str, memories)))
+            methods = self.by_method("--model", model, "--gpu-memory", ",".join(map(str, memories)), "--gpu-reserve", 0)
             plans = methods.pop("plan")
             self.assertEqual(list(methods), WAYS[model])
             self.assertTrue(all(plan["fits"] for plan in plans))
@@ -62,12 +64,14 @@ class WhatFits(ProgramCase):
         for flags in (("--model", "gpt2", "--batch", 2), ("--model", "unet", "--batch", 1, "--height", 96, "--width", 64)):
             memories = {row["method"]: row["floor_bytes"] for row in self.rows(*flags, "--gpu-memory", "1TB")}
             for method, memory in memories.items():
-                rows = self.rows(*flags, "--methods", method, "--gpu-memory", f"{memory - 1},{memory}")
+                rows = self.rows(*flags, "--methods", method, "--gpu-memory", f"{memory - 1},{memory}", "--gpu-reserve", 0)
+                self.assertEqual([row["fits"] for row in rows], [False, True], (flags, method))
+                rows = self.rows(*flags, "--methods", method, "--gpu-memory", f"{memory + RESERVE - 1},{memory + RESERVE}")
                 self.assertEqual([row["fits"] for row in rows], [False, True], (flags, method))
 
     def test_a_larger_gpu_fits_as_much_and_is_as_fast(self):
         rows = self.by_method("--model", "gpt2", "--batch", "24", "--dtype", "bf16", "--gpu-memory",
-                              ",".join(f"{gigabytes}GB" for gigabytes in range(1, 16)))
+                              ",".join(f"{gigabytes}GB" for gigabytes in range(1, 16)), "--gpu-reserve", "0")
         for method, of_gpus in rows.items():
             self.assertEqual([row["fits"] for row in of_gpus], sorted(row["fits"] for row in of_gpus))
             self.assertEqual({row["fits"] for row in of_gpus}, {True, False}, method)
@@ -107,7 +111,7 @@ class WhatFits(ProgramCase):
         for model, methods, size, more in (("resnet18", "cheap,plan", "batch", ("--height", 64, "--width", 64)),
                                            ("gpt2", "mlp", "block", ("--batch", 1)),
                                            ("unet", "none,plan", "height", ("--batch", 1, "--height", 64, "--width", 32))):
-            flags = ("--model", model, "--methods", methods, "--gpu-memory", "10MB,3GB", *more)
+            flags = ("--model", model, "--methods", methods, "--gpu-memory", "640MB,3GB", *more)
             for row in self.rows(*flags, "--largest", size):
                 largest = row.pop("largest")
                 if row["gpu_memory"] < 1e9:
@@ -122,6 +126,17 @@ class WhatFits(ProgramCase):
                         alone, = self.rows("--model", model, "--methods", row["method"], "--gpu-memory", "3GB", *words, *kept)
                         self.assertEqual(alone["fits"], fits)
         self.assertNotIn("largest", self.rows("--model", "gru")[0])
+
+    def test_cards_by_their_names_are_as_fast_as_they_are(self):
+        cards = ("RTX 2080 Ti", "RTX 3090", "H100")
+        rows = self.rows("--model", "resnet50", "--batch", 16, "--dtype", "f16", "--methods", "none", "--gpu", ",".join(cards))
+        self.assertEqual([row["gpu"] for row in rows], list(cards))
+        self.assertEqual([row["floor_bytes"] for row in rows], [rows[0]["floor_bytes"]] * 3)
+        seconds = [row["step_seconds_predicted"] for row in rows]
+        self.assertEqual(seconds, sorted(seconds, reverse=True))
+        text = self.succeeds("--model", "resnet50", "--batch", 16, "--methods", "none", "--gpu", "RTX 2080 Ti", "--gpu-memory", "24GB")
+        self.assertRegex(text, r"(?m)^ +least +24.0 GB +RTX 2080 Ti$")
+        self.fails(1, ("--model", "resnet50", "--batch", 16, "--dtype", "bf16", "--gpu", "T4"), "use f16 (--dtype f16)")
 
     def test_prints_a_table(self):
         text = self.succeeds("--model", "gpt2", "--batch", 8, "--gpu-memory", "4GB,24GB", "--largest", "batch", "--methods", "none,plan")

@@ -268,13 +268,13 @@ TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
 }
 
 /// The emulator draws an order anew for each device, and its second device has more multiprocessors and less shared
-/// memory.
+/// memory, which still holds the same tiles.
 TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreadsOrTheDevice) {
     for (const Dtype dtype : kDtypes) {
         for (const Case& c : {Case{1, 70, 70, 2, 1, 16, true}, Case{1, 65, 65, 1, 1, 128, true}}) {
             if (c.width == 128 && !is_half(dtype)) continue;  // on tensor cores
             std::vector<std::vector<double>> first;
-            for (const int device : {0, 0, cuda_device_count() - 1}) {
+            for (const int device : {0, 0, cuda_is_emulated() ? 1 : cuda_device_count() - 1}) {
                 test::Gpu other(device);
                 other.stream.compute.own_kernels = true;
                 std::mt19937_64 random(5);
@@ -285,6 +285,75 @@ TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreadsOrTheDevice) {
             }
         }
     }
+}
+
+/// Of compute capability 7.5: 64 KiB of shared memory hold smaller tiles of wide heads, and there is no bf16.
+class AttentionOnAnOldGpu : public AttentionCuda {
+  protected:
+    void SetUp() override {
+        AttentionCuda::SetUp();
+        if (IsSkipped()) return;
+        if (!cuda_is_emulated()) GTEST_SKIP() << "only the emulator has one for certain";
+        gpu = std::make_unique<test::Gpu>(test::another_gpu(Dtype::f16));
+        gpu->stream.compute.own_kernels = true;
+        ASSERT_EQ(gpu->device->properties().capability(), 75);
+    }
+};
+
+TEST_F(AttentionOnAnOldGpu, MatchesF64InF16) {
+    std::mt19937_64 random(21);
+    for (const Case& c : kCases) {
+        if (c.queries * c.keys * c.heads * c.width > kMostWork) continue;
+        SCOPED_TRACE(text(c, Dtype::f16));
+        Trial trial(c, Dtype::f16, Layout::contiguous, random, Dtype::f16);
+        run(*gpu, trial);
+        expect_matches(trial, 0, weights_of(c, Dtype::f16));
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(AttentionOnAnOldGpu, MasksDropoutAndSumsMatchF64InF16) {
+    std::mt19937_64 random(22);
+    for (const Case& c : {Case{2, 33, 70, 4, 2, 20, false}, Case{2, 18, 67, 2, 1, 72, true}}) {
+        if (c.queries * c.keys * c.heads * c.width > kMostWork) continue;
+        for (const test::MaskCase& mask : test::kMaskCases) {
+            SCOPED_TRACE(text(c, Dtype::f16) + " " + mask.name);
+            Trial trial(c, Dtype::f16, Layout::gaps, random, Dtype::f32);
+            trial.hide(mask, random);
+            for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
+                for (std::int64_t i = 0; i < x->numel(); ++i) x->set(i, 0.5);
+            }
+            run(*gpu, trial, 1);
+            expect_matches(trial, 0.5, weights_of(c, Dtype::f16));
+            if (HasFailure()) return;
+        }
+    }
+}
+
+TEST_F(AttentionOnAnOldGpu, Bf16OnTensorCoresIsRefused) {
+    std::mt19937_64 random(23);
+    Trial trial({1, 5, 7, 1, 1, 64, false}, Dtype::bf16, Layout::contiguous, random, Dtype::bf16);
+    const OnDevice device(*gpu, trial, 0);
+    try {
+        gpu->run<AttentionPlan>(device.forward);
+        FAIL() << "ran";
+    } catch (const DeviceError& error) {
+        EXPECT_STREQ(error.what(), "launch: the kernel needs compute capability 8.0, where emulated GPU has 7.5");
+    }
+}
+
+TEST_F(AttentionOnAnOldGpu, AsksNoLibraryAndTakesNoScratchForIt) {
+    std::mt19937_64 random(24);
+    Trial trial({1, 64, 64, 1, 1, 64, false}, Dtype::f16, Layout::contiguous, random, Dtype::f16);
+    const Stream old = DryStream{.capability = 75}, later = DryStream{.capability = 80};
+    ASSERT_TRUE(plan_sdpa(trial.forward()) && plan_sdpa(trial.gradient(0)));
+    EXPECT_EQ(AttentionPlan(old, trial.forward()).scratch(), 0u);
+    EXPECT_GT(AttentionPlan(later, trial.forward()).scratch(), 0u);
+    EXPECT_LT(AttentionGradientPlan(old, trial.gradient(0)).scratch(),
+              AttentionGradientPlan(later, trial.gradient(0)).scratch());
+    const Stream real = gpu->stream;
+    EXPECT_EQ(AttentionGradientPlan(old, trial.gradient(0)).scratch(),
+              AttentionGradientPlan(real, trial.gradient(0)).scratch());
 }
 
 TEST_F(AttentionCuda, ComputesOnlyTheGradientsThatAreWanted) {
@@ -346,7 +415,7 @@ TEST_F(AttentionCuda, LargeScoresDoNotOverflow) {
 
 TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
     StreamState state;
-    Stream real = gpu->stream, dry = DryStream{.threads = 1, .state = &state, .cuda = true};
+    Stream real = gpu->stream, dry = DryStream{.threads = 1, .state = &state, .capability = 90};
     const auto bytes = [](Stream& stream, Dtype dtype, std::int64_t length) {
         const View x = contiguous_view(nullptr, dtype, {1, length, 2, 64});
         const View lse = contiguous_view(nullptr, test::compute_dtype(dtype), {1, 2, length});

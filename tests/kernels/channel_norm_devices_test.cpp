@@ -398,7 +398,7 @@ TEST(ChannelNormScratch, DependsOnTheShapeAndNotOnThreads) {
     const View x{nullptr, Dtype::bf16, {256, 64, 56, 56}, {64 * 56 * 56, 1, 64 * 56, 64}};
     const View mean = contiguous_view(nullptr, Dtype::f32, {64});
     // 64 channels are one tile of a GPU's block, which 528 parts share: three numbers for each.
-    EXPECT_EQ(ChannelMomentsPlan(DryStream{.cuda = true}, x, mean, mean).scratch(), 528u * 64 * 3 * 4);
+    EXPECT_EQ(ChannelMomentsPlan(DryStream{.capability = 90}, x, mean, mean).scratch(), 528u * 64 * 3 * 4);
     EXPECT_EQ(ChannelMomentsPlan(DryStream{.threads = 1}, x, mean, mean).scratch(),
               ChannelMomentsPlan(DryStream{.threads = 7}, x, mean, mean).scratch());
 }

@@ -275,7 +275,7 @@ TEST_P(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
 INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropy, testing::ValuesIn(kPlaces), place_name);
 
 TEST(CrossEntropyScratch, IsALossForEachRow) {
-    Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
+    Stream cuda = DryStream{.capability = 90}, cpu = CpuStream{};
     const View targets = contiguous_view(nullptr, Dtype::i64, {16, 256});
     const auto bytes = [&](const Stream& stream) {
         return CrossEntropyPlan(stream, View{}, targets, {}, {}, {}, {}, 0, {}).scratch();

@@ -16,17 +16,32 @@
 namespace headroom::kernels {
 namespace {
 
+struct Plans {
+    const char* model;
+    int capability = 90;
+    const char* dtype = "bf16";  ///< in place of the file's, which is bf16
+};
+
+/// "unet_large", of an H200; else "unet_large_75_f16".
+std::string test_name(const Plans& plans) {
+    const std::string model = plans.model;
+    return plans.capability == 90 ? model : model + "_" + std::to_string(plans.capability) + "_" + plans.dtype;
+}
+
 /// Plans all lines of a file and prints "model | text | plan | scratch | reserved" for each; the texts of those that
 /// are refused.
-std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model) {
+std::set<std::string> refused(CudnnConvolutions& cudnn, const Plans& plans) {
+    const std::string model = plans.model;
     std::ifstream file(headroom::test::source_path("tests/kernels/convolutions/" + model + ".txt"));
     std::set<std::string> texts;
     int lines = 0;
     for (std::string line; std::getline(file, line); ++lines) {
+        line.replace(line.find("bf16"), 4, plans.dtype);
         const CudnnConvolution c = CudnnConvolution::from_text(line);
         const CudnnPlan& plan = cudnn.plan(c);
-        std::cout << model << " | " << line << " | " << (plan.refusal.empty() ? plan.name : "refused: " + plan.refusal)
-                  << " | " << plan.scratch << " | " << c.scratch() << "\n";
+        std::cout << test_name(plans) << " | " << line << " | "
+                  << (plan.refusal.empty() ? plan.name : "refused: " + plan.refusal) << " | " << plan.scratch << " | "
+                  << c.scratch() << "\n";
         EXPECT_LE(plan.scratch, c.scratch()) << line;
         if (!plan.refusal.empty()) texts.insert(line);
     }
@@ -36,23 +51,26 @@ std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model
 
 /// Each takes some seconds where an addition is fused: those of other models than ResNet-50 are planned where
 /// HEADROOM_ALL_CONVOLUTIONS is set.
-class CudnnConvolutionPlans : public ::testing::TestWithParam<const char*> {};
+class CudnnConvolutionPlans : public ::testing::TestWithParam<Plans> {};
 
 TEST_P(CudnnConvolutionPlans, AreThereWithinTheScratchThatWasReckonedWith) {
-    const std::string model = GetParam();
-    if (model != "resnet50" && !std::getenv("HEADROOM_ALL_CONVOLUTIONS")) GTEST_SKIP() << "HEADROOM_ALL_CONVOLUTIONS";
+    if (GetParam().model != std::string("resnet50") && !std::getenv("HEADROOM_ALL_CONVOLUTIONS"))
+        GTEST_SKIP() << "HEADROOM_ALL_CONVOLUTIONS";
     std::unique_ptr<CudnnConvolutions> cudnn;
     try {
-        cudnn = std::make_unique<CudnnConvolutions>(test::open_cudnn_without_gpu());
+        cudnn = std::make_unique<CudnnConvolutions>(test::open_cudnn_without_gpu(GetParam().capability));
     } catch (const DeviceError& error) {
         GTEST_SKIP() << error.what();
     }
     std::cout << cudnn->version() << "\n";
-    EXPECT_EQ(refused(*cudnn, model), std::set<std::string>());
+    EXPECT_EQ(refused(*cudnn, GetParam()), std::set<std::string>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CudnnConvolutionPlans, ::testing::Values("resnet50", "unet", "unet_large", "maskrcnn"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, CudnnConvolutionPlans,
+                         ::testing::Values(Plans{"resnet50"}, Plans{"unet"}, Plans{"unet_large"}, Plans{"maskrcnn"},
+                                           Plans{"resnet50", 75, "f16"}, Plans{"unet_large", 75, "f16"},
+                                           Plans{"unet_large", 75, "f32"}),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace headroom::kernels

@@ -85,7 +85,7 @@ TEST_P(Embedding, AddsNothingToTheRowOfThePadding) {
 INSTANTIATE_TEST_SUITE_P(Devices, Embedding, testing::ValuesIn(kPlaces), place_name);
 
 TEST(EmbeddingScratch, IsThatOfTheSortAndOfSumsOfTiles) {
-    const Stream cuda = DryStream{.cuda = true};
+    const Stream cuda = DryStream{.capability = 90};
     // Keys and positions twice, counts of 256 digits in 8 tiles; two sums of a row for each tile of 64 positions.
     const std::size_t sort = 4 * 8192 * 4 + 256 * 8 * 4 + 256 * 4, sums = 2 * 128 * 768 * 4;
     const View ids = contiguous_view(nullptr, Dtype::i64, {8, 1024});
@@ -98,7 +98,7 @@ TEST(EmbeddingScratch, IsThatOfTheSortAndOfSumsOfTiles) {
 TEST(EmbeddingGradient, RefusesMoreThanItCanCount) {
     constexpr std::int64_t k31 = std::int64_t{1} << 31;
     for (const bool cuda : {false, true}) {
-        const Stream stream = DryStream{.cuda = cuda};
+        const Stream stream = DryStream{.capability = cuda ? 90 : 0};
         const auto plan = [&](std::int64_t count, std::int64_t rows) {
             return EmbeddingGradientPlan(stream, contiguous_view(nullptr, Dtype::i64, {count}),
                                          contiguous_view(nullptr, Dtype::f32, {count, 2}),

@@ -142,7 +142,7 @@ TEST_P(Gather, ReadsNothingFromEmptyAxes) {
 INSTANTIATE_TEST_SUITE_P(Devices, Gather, testing::ValuesIn(kPlaces), place_name);
 
 TEST(GatherScratch, OfARehearsalIsTheDevices) {
-    Stream cpu = CpuStream{}, cuda = DryStream{.cuda = true};
+    Stream cpu = CpuStream{}, cuda = DryStream{.capability = 90};
     const View y = contiguous_view(nullptr, Dtype::bf16, {8, 50000});
     const auto index = [](std::int64_t n) { return contiguous_view(nullptr, Dtype::i64, {8, n}); };
     const auto scatter = [&](const Stream& stream, std::int64_t n) {

@@ -83,6 +83,12 @@ class Gpu {
     memory::Buffer workspace_;
 };
 
+/// The number of a GPU that differs from the first one in what results must not depend on. In the emulator it has
+/// compute capability 7.5 (8.6 for bf16, which 7.5 lacks), more multiprocessors and less shared memory.
+inline int another_gpu(Dtype dtype) {
+    return cuda_is_emulated() ? (dtype == Dtype::bf16 ? 1 : 2) : cuda_device_count() - 1;
+}
+
 /// A test's fixture: skips where no GPU can be had.
 class CudaTest : public ::testing::Test {
   protected:

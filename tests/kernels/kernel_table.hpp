@@ -114,8 +114,9 @@ struct Case {
     std::span<const Dtype> dtypes = kFloating;
     std::span<const Layouts> layouts = kAllLayouts;
     std::span<const Place> places = kPlaces;
-    bool large = false;  ///< run once only in the emulator, and never under ThreadSanitizer
-    bool moves = true;   ///< also with arrays that lie elsewhere: see kernel_table.cpp
+    bool large = false;         ///< run once only in the emulator, and never under ThreadSanitizer
+    bool moves = true;          ///< also with arrays that lie elsewhere: see kernel_table.cpp
+    bool large_blocks = false;  ///< compute capability 7.5 lacks their shared memory, and computes in another order
 
     Case& only(std::span<const Dtype> these, std::span<const Layouts> those = kContiguous) {
         dtypes = these, layouts = those;

@@ -84,7 +84,7 @@ TEST(Packed, TakesNeitherHalvesNorManyRowsNorAGpu) {
     EXPECT_EQ(packed_bytes(cpu, b, 129), 0u);
     EXPECT_EQ(packed_bytes(cpu, contiguous_view(nullptr, Dtype::f32, {32, 63}), 16), 0u);
     EXPECT_EQ(packed_bytes(cpu, contiguous_view(nullptr, Dtype::bf16, {32, 64}), 16), 0u);
-    EXPECT_EQ(packed_bytes(DryStream{.cuda = true}, b, 16), 0u);
+    EXPECT_EQ(packed_bytes(DryStream{.capability = 90}, b, 16), 0u);
 }
 
 }  // namespace

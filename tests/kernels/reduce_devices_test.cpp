@@ -345,7 +345,7 @@ TEST_P(Reduce, SumMovesOnToF64) {
 INSTANTIATE_TEST_SUITE_P(Devices, Reduce, testing::ValuesIn(kPlaces), place_name);
 
 TEST(ReduceScratch, IsOnAGpuWhereSumsHaveParts) {
-    Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
+    Stream cuda = DryStream{.capability = 90}, cpu = CpuStream{};
     const View x = contiguous_view(nullptr, Dtype::f32, {1030, 40}), y = contiguous_view(nullptr, Dtype::f32, {40});
     EXPECT_GT(SumPlan(cuda, x, 1, y, 0).scratch(), 0u);
     EXPECT_EQ(SumPlan(cpu, x, 1, y, 0).scratch(), 0u);

@@ -329,7 +329,7 @@ TEST_F(RuntimeConvolution, ScratchIsForPartialSumsAndCopies) {
 
 TEST_F(RuntimeConvolution, ARehearsalKnowsWhatCudnnWillBeAskedFor) {
     StreamState of_rehearsal;
-    const Stream gpu = DryStream{.state = &of_rehearsal, .cuda = true};
+    const Stream gpu = DryStream{.state = &of_rehearsal, .capability = 90};
     Trial t = trial(kCases[0], Dtype::bf16);
     const ConvolutionProblem p = problem_of(kCases[0], t);
     for (int twice = 0; twice < 2; ++twice) plan_cudnn_on(gpu, p);

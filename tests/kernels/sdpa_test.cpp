@@ -270,12 +270,12 @@ TEST(Sdpa, ARehearsalOfAGpuReckonsWithIt) {
     StreamState state;
     for (const ComputeOptions& options :
          {ComputeOptions{}, {.deterministic = false}, {.scratch_budget = 100'000'000}, {.scratch_budget = 0}}) {
-        Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true, .compute = options};
+        Stream dry = DryStream{.threads = 1, .state = &state, .capability = 90, .compute = options};
         EXPECT_EQ(AttentionPlan(dry, kGpt2.forward()).scratch(), kSdpaCounters);
         EXPECT_EQ(AttentionGradientPlan(dry, kGpt2.gradient()).scratch(),
                   std::max<std::size_t>(sdpa_scratch(plan_sdpa(kGpt2.gradient(), options)), 64 * 12 * 1024 * 4));
     }
-    Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true};
+    Stream dry = DryStream{.threads = 1, .state = &state, .capability = 90};
     PackedAttention own = kGpt2;
     own.dtype = Dtype::f32;
     EXPECT_EQ(AttentionPlan(dry, own.forward()).scratch(), 0u);

@@ -105,7 +105,7 @@ TEST_P(Norm, AllFiniteFindsOneBadElementAnywhere) {
 INSTANTIATE_TEST_SUITE_P(Devices, Norm, testing::ValuesIn(kPlaces), place_name);
 
 TEST(NormScratch, IsASumForEachPartOnAGpu) {
-    Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
+    Stream cuda = DryStream{.capability = 90}, cpu = CpuStream{};
     const View x{nullptr, Dtype::f32, {100003}, {1}};
     EXPECT_EQ(SumOfSquaresPlan(cuda, x, {}, 0).scratch(), 6 * sizeof(double));
     EXPECT_EQ(SumOfSquaresPlan(cpu, x, {}, 0).scratch(), 0u);

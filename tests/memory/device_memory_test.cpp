@@ -114,6 +114,33 @@ TEST_P(DeviceMemoryTest, TakesAFractionOfTheDevice) {
     EXPECT_EQ(memory.snapshot().limit, 8 * granule());
 }
 
+TEST_P(DeviceMemoryTest, LeavesAReserveToOthers) {
+    const std::size_t reserve = properties().total_bytes - 8 * granule();
+    DeviceMemory memory(driver(), {.reserve = reserve});
+    EXPECT_EQ(memory.limit(), 0u) << "none was set";
+    EXPECT_THROW(memory.allocate(9 * granule(), 0, kTag), OutOfMemory);
+    memory.deallocate(memory.allocate(8 * granule(), 0, kTag).handle);
+    memory.set_limit(100 * granule());
+    EXPECT_THROW(memory.allocate(9 * granule(), 0, kTag), OutOfMemory) << "a limit takes nothing of it";
+    memory.set_limit(5 * granule());
+    EXPECT_THROW(memory.allocate(6 * granule(), 0, kTag), OutOfMemory);
+    memory.set_limit(0);
+    memory.deallocate(memory.allocate(8 * granule(), 0, kTag).handle);
+    try {
+        memory.allocate(9 * granule(), 0, kTag);
+    } catch (const OutOfMemory& error) {
+        EXPECT_EQ(error.report().reserve, reserve);
+        EXPECT_LE(error.report().available(), 9 * granule());
+        EXPECT_THAT(error.what(), testing::HasSubstr("less the reserve of " + format_bytes(reserve)));
+    }
+}
+
+TEST_P(DeviceMemoryTest, RefusesAReserveThatLeavesLessThanAPage) {
+    const std::size_t reserve = properties().total_bytes - granule() + 1;
+    EXPECT_THAT([&] { DeviceMemory(driver(), {.reserve = reserve}); },
+                throws<Error>(fmt::format("memory reserve: {} of the ", reserve), "less than a page is left"));
+}
+
 TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {
     for (const double fraction : {0.0, -1.0, 1.5}) {
         EXPECT_THROW(DeviceMemory(driver(), {.fraction = fraction}), Error) << fraction;

@@ -219,15 +219,16 @@ TEST(RefusedForGood, IsWhatNoDeviceHas) {
 
 TEST(RefusedByADevice, IsToldHowMuchADeviceMustHave) {
     const auto train = [](Context& dry) { train_gpt(dry, 64, nullptr); };
-    Profile profile = Profile::gpu(std::size_t{4} << 20);
+    Profile profile = Profile::gpu(std::size_t{604} << 20);
     try {
         rehearse(profile, train);
         FAIL();
     } catch (const OutOfMemory& error) {
         const MemoryReport& report = error.report();
         ASSERT_TRUE(report.whole);
-        EXPECT_THAT(error.what(), HasSubstr(fmt::format("a device of {} bytes suffices", report.whole_limit)));
-        profile = Profile::gpu(report.whole_limit);
+        EXPECT_THAT(error.what(),
+                    HasSubstr(fmt::format("a device of {} bytes suffices", report.whole_limit + kGpuReserve)));
+        profile = Profile::gpu(report.whole_limit + kGpuReserve);
         EXPECT_EQ(rehearse(profile, train).peak.allocated, report.whole->allocated);
     }
 }

@@ -124,6 +124,27 @@ TEST_P(TrainingCuda, GradientsAndParametersAreAsNearToF64AsTheCpus) {
     EXPECT_EQ(device.optimizer.steps(), host.optimizer.steps());
 }
 
+/// Of compute capability 7.5: in f16 and f32 as on any other GPU, with the memory that was rehearsed; bf16 is refused
+/// before anything is allocated.
+TEST_P(TrainingCuda, AnOldGpuTrainsInF16AndF32) {
+    if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "only the emulator has one for certain";
+    const auto old = [] { return Context::cuda(2, {.seed = 7}); };
+    Training device(old, GetParam());
+    ASSERT_EQ(device.context.profile().model.capability, 75);
+    if (GetParam().autocast == Dtype::bf16) {
+        const std::size_t before = device.context.memory().statistics().peak_allocated;
+        EXPECT_THROW(device.loss(), DtypeError);
+        EXPECT_EQ(device.context.memory().statistics().peak_allocated, before);
+        return;
+    }
+    Training other(cuda, GetParam());
+    Training rehearsed([&] { return Context::dry(device.context.profile()); }, GetParam());
+    for (Training* each : {&device, &other, &rehearsed}) each->step();
+    EXPECT_EQ(device.values(), other.values()) << "heads are narrow: blocks are as large";
+    EXPECT_EQ(device.context.memory().statistics().peak_allocated,
+              rehearsed.context.memory().statistics().peak_allocated);
+}
+
 TEST_P(TrainingCuda, StepsRepeatBitForBit) {
     Training first(cuda, GetParam()), second(cuda, GetParam());
     for (int i = 0; i < 2; ++i) first.step(), second.step();

@@ -94,6 +94,7 @@ TEST(Costs, OfAnOpFallWithThreadsAndWithTf32) {
     tf32.compute.tf32 = true;
     EXPECT_LT(product(gpu), product({.threads = 4}));
     EXPECT_LT(product(tf32), product(gpu));
+    EXPECT_GT(product(Profile::gpu(gpu_model("T4"))), 8 * product(gpu)) << "by its data sheet";
 }
 
 /// A function of `rows` x 4 elements, and a sum over them, in `names`.
@@ -288,8 +289,9 @@ TEST_F(CostsFile, AreOfOneMachine) {
     costs.measure({timed(chain(1, {"gelu"}), {{{.forward = {1}}}})});
     const Profile two{.threads = 2}, simulated = Profile::gpu(std::size_t{1} << 33);
     Profile card = simulated, other_card = simulated;
-    card.memory.name = "NVIDIA H100";
-    other_card.memory.name = "NVIDIA A100";
+    card.memory.simulated = other_card.memory.simulated = false;  // as if they were present
+    card.model.name = "NVIDIA H100";
+    other_card.model.name = "NVIDIA A100";
     write_costs(file_, costs, Machine::of(two));
     EXPECT_NO_THROW(read_on(two));
     EXPECT_THAT([&] { read_on({.threads = 4}); },

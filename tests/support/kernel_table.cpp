@@ -22,12 +22,12 @@ constexpr std::size_t kGuard = 64;  // bytes behind scratch
 
 #if HEADROOM_CUDA_KERNELS
 bool is_there(Place place) { return place == Place::cpu || cuda_device_count() > 0; }
-int last_device() { return cuda_device_count() - 1; }
 bool is_emulated() { return cuda_is_emulated(); }
+int another_device(Dtype dtype) { return another_gpu(dtype); }
 #else
 bool is_there(Place) { return true; }
-int last_device() { return 0; }
 bool is_emulated() { return false; }
+int another_device(Dtype) { return 0; }
 #endif
 
 Device::Device(Place place, int threads, [[maybe_unused]] int index)
@@ -66,7 +66,8 @@ void Device::get(const View& view, TestArray& x) {
 
 std::byte* Device::scratch(const std::function<std::size_t(Stream&)>& size) {
     const std::size_t bytes = size(stream_);
-    Stream rehearsal = DryStream{.threads = threads_of(stream_), .state = &state_, .cuda = on_cuda(stream_)};
+    Stream rehearsal =
+        DryStream{.threads = threads_of(stream_), .state = &state_, .capability = capability_of(stream_)};
     EXPECT_EQ(size(rehearsal), bytes);
     if (bytes == 0) return nullptr;
 #if HEADROOM_CUDA_KERNELS
@@ -237,13 +238,18 @@ class Row : public testing::Test {
         const auto first = expect_values(device, trial);
         if (HasFailure() || variant_.in != Layout::contiguous || variant_.out != Layout::contiguous) return;
         if (place_ == Place::gpu && case_.large) return;
+        const Dtype dtype = case_.large_blocks ? Dtype::bf16 : variant_.dtype;
         for (const int threads : place_ == Place::cpu ? std::vector{1, 5} : std::vector{1}) {
-            Device again(place_, threads, place_ == Place::gpu ? last_device() : 0);
+            Device again(place_, threads, place_ == Place::gpu ? another_device(dtype) : 0);
             expect_same_bits(results(again, trial), first, " has other bits the second time");
         }
         bool over = false;
         for (const Output& y : trial.out) over = over || y.over >= 0;
         if (over) expect_same_bits(results(device, trial, true), first, " has other bits in place of an input");
+        if (case_.large_blocks && place_ == Place::gpu && variant_.dtype != Dtype::bf16) {
+            Device old(place_, 1, another_device(variant_.dtype));
+            expect_values(old, trial);
+        }
     }
 
     Case case_;

@@ -31,19 +31,25 @@ const MakeTask kWide = task<WideTask>();
 
 const TrainerOptions kOptions{.batch = 8, .steps = 2, .print = false};
 
-/// On a GPU of so many bytes.
+/// Of so many bytes, all of which a training may take.
+Profile gpu_of(std::size_t bytes) {
+    Profile profile = Profile::gpu(bytes);
+    profile.reserve = 0;
+    return profile;
+}
+
 Forecast rehearsed_on(std::size_t gpu, const TrainerOptions& options = kOptions) {
-    Context dry = Context::dry(Profile::gpu(gpu));
+    Context dry = Context::dry(gpu_of(gpu));
     return rehearse_on(dry, kWide, options);
 }
 
 OutOfMemory error_of(const OutOfMemory& error) {
-    return beside_others(error, Profile::gpu(kGpu), kWide, kOptions, rehearsed_on(kGpu));
+    return beside_others(error, gpu_of(kGpu), kWide, kOptions, rehearsed_on(kGpu));
 }
 
 /// What the device would say of a request while others hold so much of it.
 OutOfMemory error_beside(std::size_t others) {
-    Context context = Context::dry(Profile::gpu(kGpu));
+    Context context = Context::dry(gpu_of(kGpu));
     memory::MemoryReport report;
     report.device = "cuda 0";
     report.requested = report.rounded = 1'000'000;
@@ -75,7 +81,7 @@ TEST(AfterRehearsal, WhatFitsBesideOthersIsRehearsed) {
 /// What is said of a training that takes twice the memory that there is.
 std::string advice_for(const TrainerOptions& options) {
     const MemoryPeak whole = rehearsed_on(kGpu, options).peak;
-    return advice(Profile::gpu(kGpu), whole.reserved / 2, whole, kWide, options, "more");
+    return advice(gpu_of(kGpu), whole.reserved / 2, whole, kWide, options, "more");
 }
 
 TEST(AfterRehearsal, OptionsThatWereGivenAreNotAskedFor) {
@@ -101,7 +107,7 @@ TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
 TEST(AfterRehearsal, StateThatLeavesNoRoomIsNamed) {
     const Forecast forecast = rehearsed_on(kGpu, kOptions);
     EXPECT_THAT(
-        advice(Profile::gpu(kGpu), forecast.resident_bytes() - 1, forecast.peak, kWide, kOptions, "more"),
+        advice(gpu_of(kGpu), forecast.resident_bytes() - 1, forecast.peak, kWide, kOptions, "more"),
         HasSubstr("parameters and optimizer state alone take " + memory::format_bytes(forecast.resident_bytes())));
 }
 

@@ -109,7 +109,7 @@ TEST_F(BudgetTest, MayBeAllOfTheDevice) {
     Context whole = Context::dry(Profile::gpu(1'000'000'000));
     const Profile profile = whole.profile();
     TrainerOptions all = options();
-    all.budget = profile.device_memory().total_bytes;
+    all.budget = profile.usable_bytes();
     EXPECT_LE(Trainer(deep(), all).plan(profile).plan.peak_bytes_reserved, all.budget);
     ++all.budget;
     EXPECT_THROW(Trainer(deep(), all).plan(profile), Error);

@@ -17,7 +17,7 @@ bool attention_by_library(CudaStream& stream, const Sdpa& whole, const Attention
 bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const AttentionGradient& gradient,
                                    std::byte* scratch);
 
-/// For `attention_library`: own kernels compute what cuDNN would take without its masks or dropout.
+/// For `attention_library`: own kernels compute what cuDNN would take without its masks or dropout, or on a later GPU.
 void attention_not_asked(CudaStream& stream);
 
 void attention_on_tensor_cores(CudaStream& stream, const Attention& attention);

@@ -63,6 +63,9 @@ std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient, const ComputeOp
 bool ready(const Attention& attention);
 bool ready(const AttentionGradient& gradient);
 
+/// The least compute capability of cuDNN's attention ("Support Matrix" of cuDNN 9: fused attention from Ampere on).
+inline constexpr int kSdpaCapability = 80;
+
 /// cuDNN's counters: all of a forward call's scratch, and part of a gradient's. cuDNN 9.15 to 9.26 take 256 bytes.
 inline constexpr std::size_t kSdpaCounters = std::size_t{64} << 10;
 

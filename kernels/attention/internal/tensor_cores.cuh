@@ -1,10 +1,11 @@
 #pragma once
-// The common part of the attention of halves on tensor cores, forward and backward. A block of 128 threads owns 64
-// rows of a head (queries, or keys for their gradients), each warp 16 of them, and walks over the rows of the other
-// side, 64 at a time, which lie in shared memory. Sums stay in the warps' fragments. Work element by element, or row
-// by row, is done on a stage of floats in shared memory that belongs to the warp, two lanes for each row.
+// The common part of the attention of halves on tensor cores, forward and backward. A block owns 64 rows of a head
+// (queries, or keys for their gradients), each warp 16 of them, and walks over the rows of the other side, 64 at a
+// time, which lie in shared memory; 32 on either side where a GPU has too little of it for 64. Sums stay in the warps'
+// fragments. Work element by element, or row by row, is done on a stage of floats in shared memory that belongs to the
+// warp, two lanes for each row.
 //
-//     load_rows<T, 64>(block, k, k.row(b, 0, h), first, keys, width, tile);
+//     load_rows<T, 64, kRows>(block, k, k.row(b, 0, h), first, keys, width, tile);
 //     block.sync();
 //     multiply_rows<T, 64, 4>(block, queries, warp_row, tile, 0, scores);      // scores = q k^T
 #include <bit>
@@ -13,30 +14,34 @@
 
 namespace headroom::kernels::attention_device {
 
-inline constexpr int kTile = 16;  // of a fragment
-inline constexpr int kRows = 64;  // of a block, on either side
-inline constexpr unsigned kTensorWarps = 4, kTensorThreads = kTensorWarps * kWarp;
-inline constexpr int kStageStride = 72;  // rows eight banks apart: two lanes for each row meet in none
+inline constexpr int kTile = 16;                       // of a fragment
+inline constexpr int kMostRows = 64, kFewerRows = 32;  // of a block, on either side
+inline constexpr int kStageStride = 72;                // rows eight banks apart: two lanes for each row meet in none
 inline constexpr int kStageSize = kTile * kStageStride;
 
-/// 64 rows of a head in shared memory, with columns up to kWidth; 16 bytes more keep rows out of each other's banks.
+/// A block of kRows rows: warps, threads, and the rows of a head in shared memory, with columns up to kWidth; 16 bytes
+/// more keep rows out of each other's banks.
+template <int kRows>
+inline constexpr unsigned kTensorWarps = kRows / kTile;
+template <int kRows>
+inline constexpr unsigned kTensorThreads = kTensorWarps<kRows>* kWarp;
 template <int kWidth>
 inline constexpr int kTileStride = kWidth + 8;
-template <int kWidth>
+template <int kWidth, int kRows>
 inline constexpr int kTileSize = kRows* kTileStride<kWidth>;
 
 /// A number of rows that may be beyond a block on either side.
 HEADROOM_DEVICE int within_block(std::int64_t count) {
-    return static_cast<int>(count < 0 ? 0 : count < kRows ? count : kRows);
+    return static_cast<int>(count < 0 ? 0 : count < kMostRows ? count : kMostRows);
 }
 
-/// Rows [first, first + 64) of those from offset `head` on, of which there are `rows`; zero beyond, and from the width
-/// up to kWidth.
-template <class T, int kWidth>
+/// Rows [first, first + kRows) of those from offset `head` on, of which there are `rows`; zero beyond, and from the
+/// width up to kWidth.
+template <class T, int kWidth, int kRows>
 HEADROOM_DEVICE void load_rows(Block& block, const HeadView& x, std::int64_t head, std::int64_t first,
                                std::int64_t rows, int width, Shared<T> tile) {
     constexpr int kVectors = std::bit_ceil(kWidth / 8u);  // threads for each row
-    constexpr int kStep = static_cast<int>(kTensorThreads) / kVectors, kRounds = kRows / kStep;
+    constexpr int kStep = static_cast<int>(kTensorThreads<kRows>) / kVectors, kRounds = kRows / kStep;
     const int row = static_cast<int>(block.thread()) / kVectors, column = block.thread() % kVectors * 8;
     if (column >= kWidth) return;
     Vector<T, 8> values[kRounds] = {};
@@ -145,6 +150,16 @@ void dispatch_tensor_cores(Dtype dtype, std::int64_t width, Work&& work) {
     } else {
         with_width(TypeTag<bf16>{});
     }
+}
+
+/// Calls `start.operator()<kRows>()` with as many rows for a block as fit into the shared memory of the GPU.
+/// `kMostBytes`: what kMostRows take. Only f16 runs on GPUs that have too little.
+template <class T, std::size_t kMostBytes, class Start>
+void with_rows_that_fit(const CudaStream& stream, Start&& start) {
+    if constexpr (std::is_same_v<T, f16> && kMostBytes > device::kLeastShared) {
+        if (stream.device->properties().shared_bytes < kMostBytes) return start.template operator()<kFewerRows>();
+    }
+    start.template operator()<kMostRows>();
 }
 
 }  // namespace headroom::kernels::attention_device

@@ -22,7 +22,8 @@ namespace headroom::kernels {
 /// A stream's cuDNN, with one handle for all families; with neither member, nobody has asked for it so far.
 struct OpenedCudnn {
     std::shared_ptr<const CudnnSession> session;
-    std::string absence;  ///< why there is none
+    std::string absence;            ///< why there is none
+    std::string attention_refusal;  ///< why it computes no attention on this GPU
 
     void open(CudaStream& stream) {
         if (session || !absence.empty()) return;

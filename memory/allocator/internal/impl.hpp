@@ -151,7 +151,7 @@ class DeviceMemory::Impl {
 
     // inspect.cpp
     /// What may be committed: whole granules within both the limit and the device.
-    static std::size_t budget_of(const DriverProperties& properties, std::size_t limit);
+    static std::size_t budget_of(const DriverProperties& properties, std::size_t limit, std::size_t reserve);
     // For holders of `lock_` and of all shards.
     std::size_t live_unlocked() const noexcept;
     MemoryStatistics statistics_unlocked() const;

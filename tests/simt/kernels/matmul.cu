@@ -12,6 +12,7 @@ constexpr unsigned kWarps = 4;
 template <class T>
 struct Matmul {
     static constexpr unsigned kMaxThreads = kWarps * kWarp;
+    static constexpr int kCapability = kTensorCapability<T>;
 
     HEADROOM_DEVICE void operator()(Block& block, const T* a, const T* b, float* c, std::int64_t m, std::int64_t n,
                                     std::int64_t k) const {

@@ -1,0 +1,78 @@
+#include <headroom/kernels/device/gpu_model.hpp>
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/kernels/device/shape.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+
+TEST(GpuModel, IsFoundByItsNameHoweverItIsWritten) {
+    for (const char* name : {"RTX 2080 Ti", "rtx 2080 ti", "RTX-2080-Ti", "rtx_2080ti"})
+        EXPECT_EQ(gpu_model(name).name, "RTX 2080 Ti") << name;
+    for (const GpuModel& model : gpu_models()) EXPECT_EQ(gpu_model(model.name), model);
+}
+
+TEST(GpuModel, OfAnUnknownNameIsRefusedWithTheNamesThatAreKnown) {
+    try {
+        gpu_model("RTX 2080");
+        FAIL() << "found";
+    } catch (const Error& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("\"RTX 2080\""), HasSubstr("RTX 2080 Ti, T4"), HasSubstr("H200")));
+    }
+}
+
+/// A rate of a data sheet that is typed wrong by a power of ten is out of these ranges.
+TEST(GpuModel, HasRatesThatFitEachOther) {
+    ASSERT_GE(gpu_models().size(), 9u);
+    std::set<std::string> names;
+    for (const GpuModel& model : gpu_models()) {
+        SCOPED_TRACE(model.name);
+        EXPECT_TRUE(names.insert(model.name).second);
+        const GpuRates& rates = model.rates;
+        EXPECT_GE(model.capability, device::kLeastCapability);
+        EXPECT_GE(model.shared_bytes, device::kLeastShared);
+        const double of_multiprocessor = rates.f32 / model.multiprocessors;
+        EXPECT_GT(of_multiprocessor, 0.15e12);
+        EXPECT_LT(of_multiprocessor, 0.7e12);
+        EXPECT_GE(rates.tf32, rates.f32);
+        EXPECT_GE(rates.half, 1.9 * rates.f32);
+        EXPECT_LE(rates.half, 17 * rates.f32);
+        const double operations_for_a_byte = rates.half / rates.memory;
+        EXPECT_GT(operations_for_a_byte, 50);
+        EXPECT_LT(operations_for_a_byte, 350);
+        EXPECT_GT(rates.memory, 10 * rates.host_link);
+        EXPECT_EQ(rates.tf32 == rates.f32, model.capability < device::kBf16Capability || model.name.starts_with("RTX"));
+        EXPECT_GT(model.memory_bytes, 10 * kGiB);
+        EXPECT_LT(model.memory_bytes, 142 * kGiB);
+    }
+}
+
+TEST(GpuModel, StandsForTheMostSimilarOne) {
+    EXPECT_EQ(nearest_gpu(75, 68, 11 * kGiB).name, "RTX 2080 Ti");
+    EXPECT_EQ(nearest_gpu(75, 40, 15 * kGiB).name, "T4");
+    EXPECT_EQ(nearest_gpu(86, 68, 10 * kGiB).name, "RTX 3090") << "an RTX 3080";
+    EXPECT_EQ(nearest_gpu(80, 108, 40 * kGiB).name, "A100 40GB");
+    EXPECT_EQ(nearest_gpu(80, 108, 80 * kGiB).name, "A100 80GB");
+    EXPECT_EQ(nearest_gpu(90, 132, 80 * kGiB).name, "H100");
+    EXPECT_EQ(nearest_gpu(90, 132, 141 * kGiB).name, "H200");
+    EXPECT_EQ(nearest_gpu(120, 170, 32 * kGiB).capability, 90) << "one that is newer than all";
+}
+
+TEST(GpuModel, WritesACapability) {
+    EXPECT_EQ(capability_text(75), "7.5");
+    EXPECT_EQ(capability_text(120), "12.0");
+}
+
+}  // namespace
+}  // namespace headroom::kernels
