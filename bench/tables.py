@@ -86,10 +86,10 @@ def memory_and_speed():
 def fits():
     """As what_fits prints it."""
     file = result("what_fits")
-    memories = list(dict.fromkeys(row["gpu_memory"] for row in file["rows"]))
-    lines = ["A step's time, by rates that are assumed; -: does not fit; / 4: in 4 micro-batches"]
+    gpus = list(dict.fromkeys(row["gpu"] for row in file["rows"]))
+    lines = ["A step's time, by rates of data sheets; -: does not fit; / 4: in 4 micro-batches; 629.1 MB are left to CUDA"]
     for model, what in file["inputs"].items():
-        lines += [f"{model}: {what}", f"{'least':>19}" + "".join(f"{gigabytes(memory):>14}" for memory in memories)]
+        lines += [f"{model}: {what}", f"{'least':>19}" + "".join(f"{gpu:>14}" for gpu in gpus)]
         for method in dict.fromkeys(row["method"] for row in file["rows"] if row["model"] == model):
             rows = [row for row in file["rows"] if (row["model"], row["method"]) == (model, method)]
             times = [f"{1e3 * row['step_seconds_predicted']:.1f} ms" + (f" / {row['accumulate']}" if row["accumulate"] > 1 else "")
@@ -161,6 +161,7 @@ def results():
     stream, busy = result("residual_stream"), result("busy_machine")["median"]
     traces = max(row[part]["ratio"] for row in result("allocator_traces")["rows"] for part in ("whole", "steady"))
     unet = next(row for row in result("unet_large_images")["rehearsed"] if row["recompute"] == "cheap")
+    planned = {row["dtype"]: gigabytes(row["peak_bytes_reserved_predicted"]) for row in result("unet_large_images")["planned"]}
     compared = {model: f"memory_speed_{model}" for model in MODELS}
     gpu, host = (benchmark("allocator", f"two_threads_for_one/{where}/live:1000/history:0")["ratio"] for where in ("gpu", "host"))
     threads = {when: busy[f"{when}, 2 threads, 0 busy processes"] / busy[f"{when}, 1 threads, 0 busy processes"] for when in ("now", "before")}
@@ -187,9 +188,10 @@ def results():
         ("a training step's peak relative to PyTorch's, nothing recomputed and with `recompute_cheap`; inputs are in the "
          "[table of models](models.md#memory-and-speed)", "; ".join(f"{title}: {of_torch(model)}" for model, title in MODELS.items()),
          *compared.values()),
-        ("U-Net, base width 64, 1400 x 2100 pixels, f32, AdamW, four images by accumulation: peak as rehearsed for a GPU of 10.76 GiB (not "
-         "measured on a GPU); one real step on a processor took what was predicted, to the byte",
-         f"{unet['peak_bytes_predicted'] / 1e9:.2f} GB with `--recompute cheap`", "unet_large_images"),
+        ("U-Net, base width 64, four images of 1400 x 2100 pixels, AdamW: peak as rehearsed for an RTX 2080 Ti of 10.76 GiB (not measured "
+         "on a GPU); one real step on a processor took what was predicted, to the byte",
+         f"{unet['peak_bytes_predicted'] / 1e9:.2f} GB in f32 with `--recompute cheap`; plans reserve {planned['f32']} in f32 and "
+         f"{planned['f16']} in f16", "unet_large_images"),
         ("`train_images --model small` on 9,000 of MNIST's images, 1,000 others to validate, mean of three seeds",
          f"{seeds['images']['mean_val_accuracy']:.1%} in {seconds['images']:.0f} s", "images_seeds"),
         ("`train_segmentation` by its defaults, mean IoU over 100 clouds that it has not seen, mean of three seeds",
