@@ -38,7 +38,11 @@ if(HEADROOM_CUDA_KERNELS)
         cmake_path(GET HEADROOM_CUDNN_INCLUDE_DIR PARENT_PATH headroom_cudnn_root)
         find_path(HEADROOM_CUDNN_FOLDER libcudnn.so.9 HINTS ${headroom_cudnn_root} ${headroom_cuda_root}
             PATHS ${headroom_cuda_wheels} PATH_SUFFIXES lib64 lib DOC "Folder of libcudnn")
-        mark_as_advanced(HEADROOM_CUDNN_FOLDER)
+        cmake_path(GET HEADROOM_CUDART PARENT_PATH headroom_cudart_folder)
+        math(EXPR headroom_cudart_major "${headroom_cuda_version} / 1000")
+        find_path(HEADROOM_CUDART_FOLDER libcudart.so.${headroom_cudart_major} HINTS ${headroom_cudart_folder} ${headroom_cuda_root}
+            PATHS ${headroom_cuda_wheels} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib DOC "Folder of the shared libcudart")
+        mark_as_advanced(HEADROOM_CUDNN_FOLDER HEADROOM_CUDART_FOLDER)
     endif()
 endif()
 
@@ -65,10 +69,13 @@ function(headroom_use_cudnn)
     list(TRANSFORM folders PREPEND "-isystem")
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-O1;${folders}"
         SKIP_PRECOMPILE_HEADERS ON)
-    if(HEADROOM_CUDNN_FOLDER)
-        set_source_files_properties(${sources} PROPERTIES
-            COMPILE_DEFINITIONS HEADROOM_CUDNN_FOLDER="${HEADROOM_CUDNN_FOLDER}/")
-    endif()
+    set(found)
+    foreach(folder HEADROOM_CUDNN_FOLDER HEADROOM_CUDART_FOLDER)
+        if(${folder})
+            list(APPEND found "${folder}=\"${${folder}}/\"")
+        endif()
+    endforeach()
+    set_source_files_properties(${sources} PROPERTIES COMPILE_DEFINITIONS "${found}")
 endfunction()
 
 # tests/kernels/fake_driver/*.cpp -> shared library that acts as a libcuda without a GPU, for cuDNN to find by its name.

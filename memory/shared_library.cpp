@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,17 +11,23 @@
 
 namespace headroom::memory {
 
+std::vector<std::string> library_files(const char* variable, const std::string& name, const std::string& built) {
+    const char* const chosen = std::getenv(variable);
+    if (chosen && *chosen) return {chosen};
+    return built.empty() ? std::vector{name} : std::vector{name, built};
+}
+
 SharedLibrary::SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice)
     : name_(std::move(name)), advice_(std::move(advice)) {
-    std::string reason;
+    std::string reasons;
     for (const std::string& file : files) {
         handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
         file_ = file;
         if (handle_) return;
         const char* const text = dlerror();
-        if (reason.empty()) reason = text ? text : file;
+        reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", text ? text : file);
     }
-    throw DeviceError(fmt::format("{} can't be loaded ({}); {}", name_, reason, advice_));
+    throw DeviceError(fmt::format("{} can't be loaded ({}); {}", name_, reasons, advice_));
 }
 
 void* SharedLibrary::address_of(const char* symbol) const {

@@ -2,19 +2,24 @@
 // A shared library that is opened when it is first needed, so that programs start where it is not installed: CUDA's
 // driver, cuBLASLt, cuDNN. Not for libraries that every program needs: those are linked.
 //
-//     const memory::SharedLibrary library("CUDA: the driver library", {"libcuda.so.1"}, "install NVIDIA's driver");
-//     decltype(&::cuInit) init = nullptr;
-//     library.find(init, "cuInit");
+//     const auto files = memory::library_files("HEADROOM_NCCL", "libnccl.so.2", built);
+//     const memory::SharedLibrary library("NCCL", files, "install it, or name its file in HEADROOM_NCCL");
+//     decltype(&::ncclGetVersion) get_version = nullptr;
+//     library.find(get_version, "ncclGetVersion");
 #include <string>
 #include <vector>
 
 namespace headroom::memory {
 
+/// Where a library is looked for, in this order: the file that the environment variable names, and then no other; else
+/// `name` on the loader's path, then `built`, the file that the build found (empty: it found none).
+std::vector<std::string> library_files(const char* variable, const std::string& name, const std::string& built = "");
+
 class SharedLibrary {
   public:
     /// Loads the first of `files` that can be loaded: paths, or names on the loader's path. It is never unloaded,
     /// because its threads and exit handlers outlive this object. `name` and `advice` are for messages. Errors:
-    /// DeviceError with the loader's reason against the first file if none can be loaded.
+    /// DeviceError with the loader's reason against each file if none can be loaded.
     SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice);
 
     /// Sets `function` to the one that the library exports as `symbol`. Errors: DeviceError if there is none.

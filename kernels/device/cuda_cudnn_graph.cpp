@@ -31,7 +31,7 @@ std::size_t open_once(const std::vector<std::string>& libraries) {
         const memory::SharedLibrary library(
             "cuDNN", libraries,
             fmt::format("install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and put its folder into "
-                        "LD_LIBRARY_PATH",
+                        "LD_LIBRARY_PATH, or name its file in HEADROOM_CUDNN",
                         CUDNN_MAJOR, CUDART_VERSION / 1000));
         decltype(&::cudnnGetVersion) get_version = nullptr;
         library.find(get_version, "cudnnGetVersion");
@@ -88,22 +88,57 @@ std::optional<std::string> refusal_of(Call call) {
     }
 }
 
+/// Executing a plan that cuDNN compiled asks a shared libcudart, which we are not linked to: better now than in the
+/// middle of a training. The frontend opens it by its name alone, which finds what is loaded already.
+void open_cudart(cudaStream_t stream, const std::vector<std::string>& runtimes) {
+    std::string absence;
+    try {
+        const memory::SharedLibrary runtime(
+            "CUDA's shared runtime", runtimes,
+            fmt::format("install CUDA's runtime {} (Python package nvidia-cuda-runtime) and put its folder into "
+                        "LD_LIBRARY_PATH, or name its file in CUDNN_FRONTEND_CUDART_LIB_NAME",
+                        CUDART_VERSION / 1000));
+    } catch (const DeviceError& error) {  // the frontend may find one of another version
+        absence = error.what();
+    }
+    const auto refusal = refusal_of([&]() -> fe::error_t {
+        cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+        cudaGraph_t graph = nullptr;
+        fe::detail::cuda_stream_get_capture_info(stream, &capture, &graph);
+        return {};
+    });
+    if (refusal) {
+        unusable(fmt::format("its frontend finds no shared libcudart: {}", absence.empty() ? *refusal : absence));
+    }
+}
+
 }  // namespace
 
 std::vector<std::string> cudnn_libraries() {
     const std::string name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
 #ifdef HEADROOM_CUDNN_FOLDER
-    return {name, HEADROOM_CUDNN_FOLDER + name};
+    return memory::library_files("HEADROOM_CUDNN", name, HEADROOM_CUDNN_FOLDER + name);
 #else
-    return {name};
+    return memory::library_files("HEADROOM_CUDNN", name);
 #endif
 }
 
-std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu, const std::vector<std::string>& libraries) {
-    return std::make_shared<const CudnnSession>(gpu, libraries);
+std::vector<std::string> cudart_libraries() {
+    const std::string name = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
+#ifdef HEADROOM_CUDART_FOLDER
+    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", name, HEADROOM_CUDART_FOLDER + name);
+#else
+    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", name);
+#endif
 }
 
-CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
+std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu, const std::vector<std::string>& libraries,
+                                               const std::vector<std::string>& runtimes) {
+    return std::make_shared<const CudnnSession>(gpu, libraries, runtimes);
+}
+
+CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries,
+                           const std::vector<std::string>& runtimes)
     : version_(open_once(libraries)), capability_(gpu.capability), finish_work_(gpu.finish_work) {
     if (!gpu.description.empty()) {
         auto absent = std::make_shared<fe::DeviceProperties>();
@@ -112,27 +147,12 @@ CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& 
         absent_ = std::move(absent);
         return;
     }
+    const auto stream = static_cast<cudaStream_t>(gpu.stream);
+    open_cudart(stream, runtimes);
     cudnnStatus_t status = fe::detail::create_handle(&handle_);
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = fe::detail::set_stream(handle_, static_cast<cudaStream_t>(gpu.stream));
-    }
+    if (status == CUDNN_STATUS_SUCCESS) status = fe::detail::set_stream(handle_, stream);
     if (status != CUDNN_STATUS_SUCCESS) {
         unusable(fmt::format("{}: {}", text_of(version_), fe::detail::get_error_string(status)));
-    }
-    // Executing a plan that cuDNN compiled asks this of a shared libcudart, which we are not linked to: better now than
-    // in the middle of a training.
-    const auto refusal = refusal_of([&]() -> fe::error_t {
-        cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-        cudaGraph_t graph = nullptr;
-        fe::detail::cuda_stream_get_capture_info(static_cast<cudaStream_t>(gpu.stream), &capture, &graph);
-        return {};
-    });
-    if (refusal) {
-        fe::detail::destroy_handle(std::exchange(handle_, nullptr));
-        unusable(
-            fmt::format("its frontend finds no shared libcudart (install CUDA's runtime, or name one in "
-                        "CUDNN_FRONTEND_CUDART_LIB_NAME): {}",
-                        *refusal));
     }
 }
 

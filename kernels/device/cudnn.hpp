@@ -38,16 +38,22 @@ struct CudnnChoice {
     bool exact = false;     ///< that ReLU keeps NaN and infinity
 };
 
-/// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
+/// The files to try: the one that HEADROOM_CUDNN names, else libcudnn.so.<major version of the headers> on the loader's
+/// path, then where the build found it.
 std::vector<std::string> cudnn_libraries();
+/// Likewise CUDA's shared runtime, of which cuDNN's frontend knows the name alone: the one that
+/// CUDNN_FRONTEND_CUDART_LIB_NAME names, else libcudart.so.<major version>.
+std::vector<std::string> cudart_libraries();
 
 class CudnnSession;  // internal/cudnn_graph.hpp
 
 /// cuDNN with a handle for the GPU. The library is opened once for the process: later calls find what the first one
-/// opened. Errors: DeviceError if it is not installed, is older than 9.15.1 or of another major version than the
-/// headers, or can't use the GPU.
+/// opened. For a GPU that is present, the first of `runtimes` is opened, too. Errors: DeviceError if cuDNN is not
+/// installed, is older than 9.15.1 or of another major version than the headers, or can't use the GPU, or if its
+/// frontend finds no runtime.
 std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
-                                               const std::vector<std::string>& libraries = cudnn_libraries());
+                                               const std::vector<std::string>& libraries = cudnn_libraries(),
+                                               const std::vector<std::string>& runtimes = cudart_libraries());
 
 /// What own kernels computed in place of cuDNN on this stream, and why: it is not installed, too old, can't be used, or
 /// has no attention for the GPU. One line; empty if cuDNN is in use, or if nothing has asked for it yet.

@@ -9,9 +9,9 @@ namespace headroom::kernels {
 std::vector<std::string> blas_libraries() {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
 #ifdef HEADROOM_CUBLAS_FOLDER
-    return {name, HEADROOM_CUBLAS_FOLDER + name};
+    return memory::library_files("HEADROOM_CUBLASLT", name, HEADROOM_CUBLAS_FOLDER + name);
 #else
-    return {name};
+    return memory::library_files("HEADROOM_CUBLASLT", name);
 #endif
 }
 
@@ -19,7 +19,8 @@ BlasApi load_blas(const std::vector<std::string>& libraries) {
     const memory::SharedLibrary library(
         "matmul: cuBLASLt", libraries,
         fmt::format("install NVIDIA's cuBLAS {} (Python package nvidia-cublas) and put its folder into "
-                    "LD_LIBRARY_PATH, or set ComputeOptions::own_kernels, which is slow",
+                    "LD_LIBRARY_PATH, or name its file in HEADROOM_CUBLASLT, or set ComputeOptions::own_kernels, which "
+                    "is slow",
                     CUBLAS_VER_MAJOR));
     BlasApi api;
     library.find(api.cublasLtCreate, "cublasLtCreate");

@@ -1,6 +1,8 @@
 // What cuBLASLt is told, tried on NVIDIA's library where it is installed: that needs no GPU.
 #include <headroom/kernels/matmul/internal/cuda_blas_description.hpp>
 
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 
 #include <headroom/memory/error.hpp>
@@ -19,10 +21,19 @@ TEST(BlasApi, SaysWhatToDoWhereItIsNotInstalled) {
             load_blas({"libnosuch.so.1", "/nowhere/libnosuch.so.1"});
         },
         ThrowsMessage<DeviceError>(AllOf(HasSubstr("matmul: cuBLASLt can't be loaded (libnosuch.so.1:"),
-                                         HasSubstr("install NVIDIA's cuBLAS"), HasSubstr("own_kernels"))));
+                                         HasSubstr("; /nowhere/libnosuch.so.1: "),
+                                         HasSubstr("install NVIDIA's cuBLAS"), HasSubstr("HEADROOM_CUBLASLT"),
+                                         HasSubstr("own_kernels"))));
     EXPECT_THAT([] { load_blas({"libm.so.6"}); },
                 ThrowsMessage<DeviceError>(
                     HasSubstr("matmul: cuBLASLt (libm.so.6) has no cublasLtCreate; install NVIDIA's cuBLAS")));
+}
+
+TEST(BlasApi, IsTheFileThatAVariableNames) {
+    EXPECT_THAT(blas_libraries().front(), HasSubstr("libcublasLt.so."));
+    setenv("HEADROOM_CUBLASLT", "/mine/libcublasLt.so", 1);
+    EXPECT_THAT(blas_libraries(), ::testing::ElementsAre("/mine/libcublasLt.so"));
+    unsetenv("HEADROOM_CUBLASLT");
 }
 
 TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {

@@ -1,4 +1,5 @@
 // What cuDNN is told of a convolution, by a stand-in for its frontend that computes the graph as it is described.
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -23,6 +24,8 @@ using headroom_cudnn_frontend::NumericalNote_t;
 using test::ConvolutionCase;
 using test::kCases;
 using test::Trial;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using RuntimeConvolution = test::ConvolutionOnRuntime;
@@ -185,15 +188,39 @@ TEST_F(RuntimeConvolution, SharesTheStreamsHandleWithAttention) {
 
 /// The first plan that cuDNN compiles would ask for it, in the middle of a training.
 TEST_F(RuntimeConvolution, WithoutASharedCudartOwnKernelsComputeFromTheBeginning) {
-    headroom_cudnn_frontend::hide_cudart(true);
+    headroom_cudnn_frontend::find_cudart("libnosuch.so.13");
     Trial t = trial(kCases[0], Dtype::bf16);
     EXPECT_EQ(cudnn_absence(stream), "") << "nothing has asked for it";
     EXPECT_FALSE(run(kCases[0], t));
     EXPECT_THAT(cudnn_absence(stream), HasSubstr("no shared libcudart"));
-    headroom_cudnn_frontend::hide_cudart(false);
+    headroom_cudnn_frontend::find_cudart("");
     EXPECT_FALSE(run(kCases[0], t));  // decided once
     EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels: cuDNN: its frontend finds no shared libcudart"));
     EXPECT_THAT(attention_library(stream), HasSubstr("no shared libcudart"));
+}
+
+/// Where the loader's path has none, which the frontend looks at alone.
+TEST_F(RuntimeConvolution, TheBuildsCudartIsOpenedForTheFrontend) {
+    headroom_cudnn_frontend::find_cudart("libfake_cudart.so");
+    const CudnnGpu gpu{.capability = 90, .stream = device->native()};
+    EXPECT_NO_THROW(open_cudnn(gpu, {HEADROOM_FAKE_CUDNN}, {"libnosuch.so.13", HEADROOM_FAKE_CUDART}));
+    headroom_cudnn_frontend::find_cudart("libnosuch.so.13");
+    EXPECT_THAT([&] { open_cudnn(gpu, {HEADROOM_FAKE_CUDNN}, {"libnosuch.so.13"}); },
+                ::testing::ThrowsMessage<DeviceError>(
+                    AllOf(HasSubstr("no shared libcudart: CUDA's shared runtime can't be loaded (libnosuch.so.13: "),
+                          HasSubstr("install CUDA's runtime 1"), HasSubstr("CUDNN_FRONTEND_CUDART_LIB_NAME"))));
+    headroom_cudnn_frontend::find_cudart("");
+}
+
+TEST_F(RuntimeConvolution, LibrariesAreThoseThatVariablesName) {
+    EXPECT_THAT(cudnn_libraries().front(), HasSubstr("libcudnn.so.9"));
+    EXPECT_THAT(cudart_libraries().front(), HasSubstr("libcudart.so.1"));
+    setenv("HEADROOM_CUDNN", "/mine/libcudnn.so", 1);
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "/mine/libcudart.so", 1);
+    EXPECT_THAT(cudnn_libraries(), ElementsAre("/mine/libcudnn.so"));
+    EXPECT_THAT(cudart_libraries(), ElementsAre("/mine/libcudart.so"));
+    unsetenv("HEADROOM_CUDNN");
+    unsetenv("CUDNN_FRONTEND_CUDART_LIB_NAME");
 }
 
 TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {

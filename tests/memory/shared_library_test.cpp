@@ -1,6 +1,7 @@
 #include <headroom/memory/shared_library.hpp>
 
 #include <cmath>
+#include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@ namespace headroom::memory {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -23,13 +25,35 @@ TEST(SharedLibrary, IsTheFirstOfItsFilesThatLoads) {
     EXPECT_EQ(cosine(1.0), std::cos(1.0));
 }
 
-TEST(SharedLibrary, SaysWhyTheFirstFileDoesNotLoadAndWhatToDo) {
+TEST(SharedLibrary, SaysWhyNoFileLoadsAndWhatToDo) {
     EXPECT_THAT(
         [] {
             SharedLibrary("the library", {"libnosuch.so.1", "libneither.so.1"}, "install it");
         },
         ThrowsMessage<DeviceError>(AllOf(StartsWith("the library can't be loaded (libnosuch.so.1: "),
-                                         EndsWith("); install it"), Not(HasSubstr("libneither")))));
+                                         HasSubstr("; libneither.so.1: "), EndsWith("); install it"),
+                                         Not(HasSubstr("\n")))));
+}
+
+/// Sets an environment variable as long as it lives.
+class Variable {
+  public:
+    explicit Variable(const char* value) { setenv(kName, value, 1); }
+    ~Variable() { unsetenv(kName); }
+    static constexpr const char* kName = "HEADROOM_TEST_LIBRARY";
+};
+
+TEST(SharedLibrary, IsLookedForOnTheLoadersPathAndThenWhereTheBuildFoundIt) {
+    EXPECT_THAT(library_files(Variable::kName, "libm.so.6"), ElementsAre("libm.so.6"));
+    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", "/found/libm.so.6"),
+                ElementsAre("libm.so.6", "/found/libm.so.6"));
+    const Variable empty("");
+    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", ""), ElementsAre("libm.so.6"));
+}
+
+TEST(SharedLibrary, IsNoOtherThanTheFileThatTheVariableNames) {
+    const Variable chosen("/chosen/libm.so");
+    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", "/found/libm.so.6"), ElementsAre("/chosen/libm.so"));
 }
 
 TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {

@@ -2,7 +2,7 @@
 // A graph of cuDNN's with its plans, through cuDNN's C++ frontend: three megabytes of headers, so that one source of
 // each family includes this and shows others a class of its own. cuDNN itself is opened at run time.
 //
-//     const CudnnSession session(gpu, cudnn_libraries());         // DeviceError if there is no usable cuDNN
+//     const CudnnSession session(gpu, cudnn_libraries(), cudart_libraries());  // DeviceError if there is no usable cuDNN
 //     CudnnGraphs<Problem> graphs;
 //     CudnnGraph& made = graphs.get(problem, [&](CudnnGraph& g) { g.make(session, scratch, describe); });
 //     if (made.plan.refusal.empty()) made.execute(session, addresses, scratch);
@@ -37,7 +37,8 @@ using CudnnAddresses = std::unordered_map<std::int64_t, void*>;
 class CudnnSession {
   public:
     /// As `open_cudnn`.
-    CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries);
+    CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries,
+                 const std::vector<std::string>& runtimes);
     ~CudnnSession();
     CudnnSession(const CudnnSession&) = delete;
     CudnnSession& operator=(const CudnnSession&) = delete;

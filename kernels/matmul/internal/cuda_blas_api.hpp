@@ -31,8 +31,8 @@ struct BlasApi {
     decltype(&::cublasLtMatmul) cublasLtMatmul = nullptr;
 };
 
-/// The names to try: libcublasLt.so.<major version of the headers> on the loader's path, then in the toolkit or the
-/// wheel that the build found.
+/// The files to try: the one that HEADROOM_CUBLASLT names, else libcublasLt.so.<major version of the headers> on the
+/// loader's path, then in the toolkit or the wheel that the build found.
 std::vector<std::string> blas_libraries();
 
 /// The first of `libraries` that can be loaded. Errors: DeviceError if none can, or it lacks a function.

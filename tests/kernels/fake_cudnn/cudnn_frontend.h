@@ -74,7 +74,7 @@ inline cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
     return CUDNN_STATUS_SUCCESS;
 }
 inline const char* get_error_string(cudnnStatus_t) { return "a fake error"; }
-/// Errors: std::runtime_error while there is no shared libcudart (`hide_cudart`).
+/// Errors: std::runtime_error if the loader finds no libcudart (`find_cudart`).
 cudaError_t cuda_stream_get_capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status, cudaGraph_t* graph);
 }  // namespace detail
 
@@ -213,8 +213,9 @@ void take_more_scratch(std::int64_t bytes, std::int64_t unsaid = 0);
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes);
 /// The ReLU of a plan from now on, in place of one that hides NaN: a test's.
 void give_relu(std::int64_t plan, Relu relu);
-/// Whether the frontend finds no shared libcudart from now on: a test's.
-void hide_cudart(bool hide);
+/// The name by which the frontend opens a shared libcudart from now on, as the loader finds it; empty: it has one. A
+/// test's.
+void find_cudart(const std::string& name);
 /// Whether every plan fails from now on: a test's.
 void fail_always(bool fail);
 /// The index of the plan that was executed last, the number of executions, and of plans that were to be built.

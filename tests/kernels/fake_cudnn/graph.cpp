@@ -1,4 +1,6 @@
 // What the stand-in for cuDNN computes.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,7 +19,8 @@ namespace {
 using namespace headroom::kernels;
 
 std::int64_t more_scratch = 0, unsaid_scratch = 0;
-bool failing = false, cudart_hidden = false;
+bool failing = false;
+std::string cudart;
 std::map<std::int64_t, std::vector<NumericalNote_t>> notes_of;
 std::map<std::int64_t, Relu> relu_of;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
@@ -105,10 +108,11 @@ void give_relu(std::int64_t plan, Relu relu) { relu_of[plan] = relu; }
 
 void fail_always(bool fail) { failing = fail; }
 
-void hide_cudart(bool hide) { cudart_hidden = hide; }
+void find_cudart(const std::string& name) { cudart = name; }
 
 cudaError_t detail::cuda_stream_get_capture_info(cudaStream_t, cudaStreamCaptureStatus* status, cudaGraph_t* graph) {
-    if (cudart_hidden) throw std::runtime_error("Unable to load any libcudart library");
+    if (!cudart.empty() && !dlopen(cudart.c_str(), RTLD_NOW))
+        throw std::runtime_error("Unable to load any libcudart library");
     *status = cudaStreamCaptureStatusNone;
     *graph = nullptr;
     return cudaSuccess;
