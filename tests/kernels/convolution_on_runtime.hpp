@@ -32,7 +32,9 @@ class ConvolutionOnRuntime : public testing::Test {
         headroom_cudnn_frontend::take_more_scratch(0);
         headroom_cudnn_frontend::fail_always(false);
         for (const int plan : {0, 1, 3}) headroom_cudnn_frontend::give_notes(plan, {});
-        headroom_cudnn_frontend::give_relu(0, headroom_cudnn_frontend::Relu::hides_nan);
+        for (const int plan : {0, 3})
+            headroom_cudnn_frontend::give_relu(plan, headroom_cudnn_frontend::Relu::hides_nan);
+        headroom_cudnn_frontend::take_time_to_build({});
         device->synchronize();
         EXPECT_EQ(fake_runtime::problem(), "");
     }
@@ -66,6 +68,7 @@ class ConvolutionOnRuntime : public testing::Test {
         }
     }
 
+    double now = 0;  ///< a clock of the test's, in seconds
     std::mt19937_64 random{3};
     std::optional<CudnnConvolution> library;  ///< of the last run, and what was done of it
     StreamState state;

@@ -141,6 +141,41 @@ TEST_F(RuntimeAttention, TuningKeepsTheFastestPlanThatKeepsToTheScratch) {
     EXPECT_EQ(device->host_waits(), waits + 1);  // the test's
 }
 
+/// Trials write what the call overwrites. A gradient that is added to is no call of cuDNN's.
+TEST_F(RuntimeAttention, ATunedCallHasTheBitsOfAnUntunedOne) {
+    const auto outputs = [](Trial& t) {
+        std::vector<std::vector<double>> all;
+        for (TestArray Trial::*const array : {&Trial::q, &Trial::k, &Trial::v, &Trial::o, &Trial::lse, &Trial::dy,
+                                              &Trial::dq, &Trial::dk, &Trial::dv})
+            all.push_back((t.*array).values());
+        return all;
+    };
+    for (const Case& c : kCases) {
+        const auto computed = [&](bool tune) {
+            state = StreamState();
+            random.seed(3);
+            Trial t = trial(c, Dtype::bf16);
+            run(t, {.tune = tune});
+            EXPECT_EQ(headroom_cudnn_frontend::executed().last, tune ? 3 : 0);
+            return outputs(t);
+        };
+        const auto untuned = computed(false);
+        EXPECT_EQ(computed(true), untuned) << text(c, Dtype::bf16);
+    }
+    Trial t = trial(kCases[0], Dtype::bf16);
+    run(t, {.tune = true});
+    const auto before = outputs(t);
+    for (float AttentionGradient::*const beta :
+         {&AttentionGradient::beta_q, &AttentionGradient::beta_k, &AttentionGradient::beta_v}) {
+        state = StreamState();
+        AttentionGradient gradient = t.gradient();
+        gradient.*beta = 1;
+        EXPECT_FALSE(attention_gradient_by_library(stream, *plan_sdpa(gradient), gradient, nullptr));
+        device->synchronize();
+        EXPECT_EQ(outputs(t), before);
+    }
+}
+
 TEST_F(RuntimeAttention, ChoicesOfAnEarlierRunAreTakenWithoutTrying) {
     auto& executed = headroom_cudnn_frontend::executed();
     const std::string path = ::testing::TempDir() + "attention_choices.txt";

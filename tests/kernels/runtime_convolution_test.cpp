@@ -390,28 +390,90 @@ TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {
     EXPECT_THROW(stream.state->get<ConvolutionChoices>().load(path + ".missing"), FileError);
 }
 
-/// Plans take their time to be made. What is not tried keeps cuDNN's own choice, also for later runs.
-TEST_F(RuntimeConvolution, TuningEndsWhenItsTimeIsOut) {
+/// Plans take their time to be made, by a clock of the test's.
+TEST_F(RuntimeConvolution, TuningMakesNoMorePlansForOneShapeWhenItsTimeIsOut) {
     auto& executed = headroom_cudnn_frontend::executed();
     struct Expected {
         double seconds_of_plan;
-        std::int64_t plans, first;  // made for two shapes; the first one's is this
+        std::int64_t plans, taken;  // made, the one that cuDNN prefers included; the fastest of them
     };
-    for (const auto& [seconds, plans, first] : {Expected{20, 7, 3}, {50, 4, 0}}) {
+    for (const auto& [seconds, plans, taken] : {Expected{0.5, 7, 3}, {2, 4, 3}, {3, 3, 0}, {20, 2, 0}}) {
         state = StreamState();
         executed = {};
-        state.get<TuningTime>().clock = [&, seconds] { return seconds * static_cast<double>(executed.builds); };
-        EXPECT_TRUE(run(kCases[0], *std::make_unique<Trial>(trial(kCases[0], Dtype::bf16)), {.tune = true}));
-        EXPECT_EQ(executed.last, first);
-        EXPECT_EQ(state.get<TuningTime>().spent, TuningTime::kMost);
+        headroom_cudnn_frontend::take_time_to_build([&, seconds] { now += seconds; });
+        state.get<TuningTime>().clock = [&] { return now; };
+        Trial t = trial(kCases[0], Dtype::bf16);
         for (int twice = 0; twice < 2; ++twice) {
-            EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16)), {.tune = true}));
-            EXPECT_EQ(executed.last, 0);
+            EXPECT_TRUE(run(kCases[0], t, {.tune = true}));
+            EXPECT_EQ(executed.last, taken) << seconds;
+            EXPECT_EQ(executed.builds, plans) << seconds;
         }
-        EXPECT_EQ(executed.builds, plans);
-        EXPECT_EQ(state.get<ConvolutionChoices>().size(), 2u);
-        EXPECT_THAT(convolution_library(stream), HasSubstr("; tuning ended after 100 s"));
+        EXPECT_EQ(state.get<TuningTime>().spent, seconds * static_cast<double>(plans - 1));
+        EXPECT_EQ(state.get<ConvolutionChoices>().size(), 1u);
+        expect_right(t);
     }
+}
+
+/// What is not tried keeps cuDNN's own choice, also for later runs.
+TEST_F(RuntimeConvolution, TuningEndsWhenItsTimeIsOut) {
+    auto& executed = headroom_cudnn_frontend::executed();
+    executed = {};
+    headroom_cudnn_frontend::take_time_to_build([&] { now += 2; });
+    state.get<TuningTime>().clock = [&] { return now; };
+    state.get<TuningTime>().spent = TuningTime::kMost - 3;
+    EXPECT_TRUE(run(kCases[0], *std::make_unique<Trial>(trial(kCases[0], Dtype::bf16)), {.tune = true}));
+    EXPECT_EQ(executed.last, 0);
+    EXPECT_EQ(executed.builds, 3);
+    EXPECT_EQ(state.get<TuningTime>().spent, TuningTime::kMost + 1);
+    for (int twice = 0; twice < 2; ++twice) {
+        EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16)), {.tune = true}));
+        EXPECT_EQ(executed.last, 0);
+    }
+    EXPECT_EQ(executed.builds, 4);
+    EXPECT_EQ(state.get<ConvolutionChoices>().size(), 2u);
+    EXPECT_THAT(convolution_library(stream), HasSubstr("; tuning ended after 100 s"));
+}
+
+/// Trials write to what the call overwrites; what it adds to, or reads, has no trial.
+TEST_F(RuntimeConvolution, ATunedCallHasTheBitsOfAnUntunedOne) {
+    for (const int plan : {0, 3}) headroom_cudnn_frontend::give_relu(plan, headroom_cudnn_frontend::Relu::exact);
+    auto& executed = headroom_cudnn_frontend::executed();
+    int tried = 0, kept = 0;
+    const auto compare = [&](const ConvolutionCase& of, Dtype dtype) {
+        SCOPED_TRACE(fmt::format("{} inputs, pass {}, {}, beta {}, bias {}, activation {}", of.inputs,
+                                 static_cast<int>(of.pass), name(dtype), of.beta, of.bias,
+                                 static_cast<int>(of.activation)));
+        const auto computed = [&](bool tune) {
+            state = StreamState();
+            random.seed(3);
+            Trial t = trial(of, dtype);
+            EXPECT_TRUE(run(of, t, {.tf32 = true, .tune = tune}));
+            std::vector<std::vector<double>> all{t.out[0].array.values()};
+            for (const test::TestArray& x : t.in) all.push_back(x.values());
+            return all;
+        };
+        const auto untuned = computed(false);
+        EXPECT_EQ(computed(true), untuned);
+        EXPECT_EQ(executed.last, library->adds ? 0 : 3);
+        EXPECT_EQ(state.get<ConvolutionChoices>().size(), library->adds ? 0u : 1u);
+        ++(library->adds ? kept : tried);
+    };
+    for (ConvolutionCase of : {kCases[0], kCases[2]}) {
+        for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+            for (const ConvolutionPass pass : kPasses) {
+                of.pass = pass, of.bias = false, of.beta = 0;
+                compare(of, dtype);
+                of.bias = pass == ConvolutionPass::forward, of.beta = 1;
+                if (pass != ConvolutionPass::weight) compare(of, dtype);  // a weight's is added behind cuDNN
+            }
+            of.pass = ConvolutionPass::forward, of.beta = 0, of.activation = Activation::relu;
+            of.bias = is_half(dtype);  // f32 has no ReLU of cuDNN's
+            if (of.bias) compare(of, dtype);
+            of.activation = Activation::none;
+        }
+    }
+    EXPECT_EQ(kept, 2 * 3 * 2);
+    EXPECT_EQ(tried, 2 * (3 * 3 + 2));
 }
 
 /// cuDNN's own choice stays, and is not kept as the fastest.

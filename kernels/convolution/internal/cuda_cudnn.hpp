@@ -27,6 +27,7 @@ class CudnnConvolutions {
     CudnnChoice& choice(const CudnnConvolution& convolution);
     /// See CudnnGraph.
     void choose(const CudnnConvolution& convolution, const std::string& name);
+    /// As that of CudnnGraph; tries nothing where the convolution adds to its result.
     std::string choose_fastest(const CudnnConvolution& convolution, const CudnnConvolutionData& data,
                                std::byte* scratch, const WorkTimer& timer, const std::function<bool()>& in_time);
     /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.

@@ -19,8 +19,11 @@ std::vector<float> time_each(CudaDevice& device, int count, const std::function<
 
 /// What tuning has taken of the host's time so far, plans that cuDNN made for it included: a stream's state.
 struct TuningTime {
-    /// In seconds; one trial may exceed it. What is asked for later is not tuned: the library's first proposal stays.
+    /// In seconds; the plan that is being made when they end may exceed it. What is asked for later is not tuned: the
+    /// library's first proposal stays.
     static constexpr double kMost = 100;
+    /// For one call's shape: no more plans are made for it then, and the fastest of those so far is taken.
+    static constexpr double kMostPerShape = 5;
 
     std::function<double()> clock = seconds_of_host;  ///< a test has its own
     double spent = 0;
@@ -33,7 +36,7 @@ struct TuningTime {
     static double seconds_of_host();
 };
 
-/// As long as it lives, the host tunes.
+/// As long as it lives, the host tunes one call.
 class TuningTrial {
   public:
     explicit TuningTrial(TuningTime& time) : time_(time), begin_(time.clock()) {}
@@ -41,7 +44,9 @@ class TuningTrial {
     TuningTrial(const TuningTrial&) = delete;
     TuningTrial& operator=(const TuningTrial&) = delete;
 
-    bool left() const { return time_.spent + passed() < TuningTime::kMost; }
+    bool left() const {
+        return passed() < TuningTime::kMostPerShape && time_.spent + passed() < TuningTime::kMost;
+    }
 
   private:
     double passed() const { return time_.clock() - begin_; }

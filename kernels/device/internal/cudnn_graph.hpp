@@ -80,8 +80,9 @@ class CudnnGraph {
     /// the plan stays.
     void choose(const std::string& name, std::size_t scratch);
     /// The fastest of the plans that cuDNN proposes and that keep to the scratch is its plan from now on; returns its
-    /// name. Where no trial succeeds the plan stays, and the name is empty. Plans take their time to be made: no more
-    /// of them are when `in_time` says so. Errors: what `timer` throws; the plan stays.
+    /// name. Each is executed several times, so that results may be written again but not added to. Where no trial
+    /// succeeds the plan stays, and the name is empty. Plans take their time to be made: no more of them are made once
+    /// `in_time` returns false. Errors: what `timer` throws; the plan stays.
     std::string choose_fastest(const CudnnSession& session, const CudnnAddresses& addresses, std::byte* memory,
                                std::size_t scratch, const WorkTimer& timer, const std::function<bool()>& in_time);
     /// By its plan; returns cuDNN's refusal, or nothing.

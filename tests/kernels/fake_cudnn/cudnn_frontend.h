@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -207,6 +208,8 @@ class Graph {
 
 }  // namespace graph
 
+/// What passes whenever a plan is built, as time on a test's clock; NVIDIA's take about a second. Empty: nothing.
+void take_time_to_build(std::function<void()> pass);
 /// How much more scratch plans take from now on, and how much of that they say only when they are built: a test's.
 void take_more_scratch(std::int64_t bytes, std::int64_t unsaid = 0);
 /// The notes of a plan from now on: a test's.

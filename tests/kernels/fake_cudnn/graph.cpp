@@ -23,6 +23,7 @@ bool failing = false;
 std::string cudart;
 std::map<std::int64_t, std::vector<NumericalNote_t>> notes_of;
 std::map<std::int64_t, Relu> relu_of;
+std::function<void()> pass_building;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
 
 struct Call {
@@ -105,6 +106,8 @@ void take_more_scratch(std::int64_t bytes, std::int64_t unsaid) { more_scratch =
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes) { notes_of[plan] = std::move(notes); }
 
 void give_relu(std::int64_t plan, Relu relu) { relu_of[plan] = relu; }
+
+void take_time_to_build(std::function<void()> pass) { pass_building = std::move(pass); }
 
 void fail_always(bool fail) { failing = fail; }
 
@@ -205,6 +208,7 @@ std::int64_t Graph::get_workspace_size_plan_at_index(std::int64_t index) const {
 
 error_t Graph::build_plan_at_index(std::int64_t index) {
     ++executed().builds;
+    if (pass_building) pass_building();
     if (step_ != supported) throw std::logic_error("a step out of order");
     if (const error_t error = support(index); error.is_bad()) return error;
     if (index == kThrowsWhenBuilt) throw std::runtime_error("a function that cuDNN lacks");
