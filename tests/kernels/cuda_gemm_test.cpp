@@ -249,6 +249,39 @@ TEST_F(BlasGemm, TryingAddsToTheResultOnce) {
     EXPECT_EQ(timer.timings, 1);
 }
 
+/// Of every kind, with each beta: trials write what the call overwrites, or elsewhere.
+TEST_F(BlasGemm, ATunedProductIsWhatItWouldBeUntuned) {
+    std::mt19937_64 random(4);
+    std::array<int, 6> tuned{};  // plain, with sums, with inner; without and with a beta
+    std::vector<std::byte> elsewhere(1 << 16);
+    for (int i = 0; i < 8000; ++i) {
+        const Dtype operand = test::kFloating[random() % 4];
+        RandomMatmul product(random, operand, is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand, i % 4 != 0);
+        const Matmul& matmul = product.matmul();
+        const auto gemm = plan_gemm(reduce(matmul), matmul);
+        const bool beside = matmul.has_inner() || matmul.has_sums();
+        if (!gemm || gemm->remains() || gemm->whole() != beside || matmul.sums_beta != 0 || matmul.has_outer()) continue;
+        SCOPED_TRACE("product " + std::to_string(i) + ": " + product.to_string());
+        const std::vector<double> expected = product.expected();
+        GemmCall call = call_of(reduce(matmul), *gemm, workspace());
+        call.d = matmul.c.as<std::byte>();
+        call.inner = matmul.inner.as<const std::byte>();
+        if (gemm->sums) call.bias = matmul.sums.as<const std::byte>();
+        ASSERT_LE(gemm->result_bytes() + 256, elsewhere.size());
+        call.trial = elsewhere.data() + (256 - reinterpret_cast<std::uintptr_t>(elsewhere.data()) % 256) % 256;
+        ListedTimes timer;
+        choices = {};
+        blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+        ASSERT_TRUE(blas->run(*gemm, call, {.timer = std::ref(timer)}, choices));
+        ASSERT_EQ(product.result(), expected);
+        ASSERT_TRUE(product.gaps_untouched());
+        ASSERT_EQ(timer.timings, 1);
+        ++tuned[static_cast<std::size_t>(2 * (gemm->sums ? 1 : beside ? 2 : 0) + (matmul.beta != 0))];
+    }
+    for (const int i : {0, 1, 2, 3, 4}) EXPECT_GT(tuned[static_cast<std::size_t>(i)], 10) << i;
+    EXPECT_EQ(tuned[5], 0);  // with inner, beta is 0
+}
+
 TEST_F(BlasGemm, LeavesOutAlgorithmsThatCannotRun) {
     Ones ones;
     ListedTimes timer;
