@@ -16,10 +16,11 @@ struct ComputeOptions {
     /// capability 7.5, which have no TF32.
     bool tf32 = false;
     /// The first call of a product, a convolution or an attention tries several algorithms of cuBLASLt or cuDNN, waits
-    /// for them, and keeps the fastest, until 100 s are spent. The winner may differ from run to run, and with it the
-    /// last bits, unless the choices of an earlier run are read (`ContextOptions::tuning_file`). Untuned, the first
-    /// algorithm that the library proposes is used: the same in every run with the same device and versions. Products
-    /// that add to their result are tried on scratch of its size, if the scratch budget has room for that.
+    /// for them, and keeps the fastest, until 100 s are spent, or 5 s for one shape. The winner may differ from run to
+    /// run, and with it the last bits, unless the choices of an earlier run are read (`ContextOptions::tuning_file`).
+    /// Untuned, the first algorithm that the library proposes is used: the same in every run with the same device and
+    /// versions. Products that add to their result are tried on scratch of its size, if the scratch budget has room for
+    /// that; convolutions that do are not tuned.
     bool tune = false;
     /// Use only algorithms whose bits repeat. If false, cuDNN's gradients of convolutions may add their parts in the
     /// order of arrival; its gradient of attention does, with scratch that is linear in the sequence. Forward passes
