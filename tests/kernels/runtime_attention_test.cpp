@@ -266,6 +266,47 @@ TEST_F(RuntimeAttention, DamagedChoicesAreRefused) {
     EXPECT_EQ(state.get<SdpaChoices>().size(), 0);
 }
 
+/// That the library of these tests has the rules of NVIDIA's frontend, and of its kernels, which check nothing.
+TEST_F(RuntimeAttention, WhatCudnnCannotReadIsRefused) {
+    Cudnn cudnn(open_cudnn({.capability = 90, .stream = device->native()}, {HEADROOM_FAKE_CUDNN}));
+    Trial t = trial({1, 64, 64, 2, 1, 16, true}, Dtype::bf16);
+    const Sdpa forward = *plan_sdpa(t.forward()), gradient = *plan_sdpa(t.gradient());
+    const auto refusal = [&](const Sdpa& of, auto change) {
+        Sdpa x = of;
+        change(x);
+        return cudnn.plan(x).refusal;
+    };
+    for (const Sdpa& of : {forward, gradient}) {
+        EXPECT_EQ(refusal(of, [](Sdpa&) {}), "");
+        EXPECT_EQ(refusal(of, [](Sdpa& x) { x.width = 12; }), "hidden_dim should be multiple of 8");
+        EXPECT_EQ(refusal(of, [](Sdpa& x) { x.width = 136; }), "hidden_dim should be less than or equal to 128");
+        EXPECT_EQ(refusal(of, [](Sdpa& x) { x.heads = 3, x.key_heads = 2; }),
+                  "query heads are no multiple of key heads");
+        for (const auto strides : {&Sdpa::q, &Sdpa::k, &Sdpa::v, &Sdpa::o})
+            EXPECT_EQ(refusal(of, [=](Sdpa& x) { (x.*strides)[1] += 4; }),
+                      "a stride is not a multiple of the tensor's 16-byte alignment");
+    }
+    std::vector<std::byte> scratch(std::max(forward.scratch(), gradient.scratch()));
+    const auto runs = [&](const Sdpa& x, SdpaData data, std::byte* SdpaData::*which, std::byte* instead) {
+        data.*which = instead;
+        try {
+            cudnn.run(x, data, scratch.data());
+        } catch (const DeviceError&) {
+            return false;
+        }
+        device->synchronize();
+        return true;
+    };
+    const SdpaData there = data_of(t.forward()), back = data_of(t.gradient(), 0, 0);
+    EXPECT_TRUE(runs(forward, there, &SdpaData::q, there.q));
+    EXPECT_TRUE(runs(gradient, back, &SdpaData::q, back.q));
+    EXPECT_FALSE(runs(forward, there, &SdpaData::q, there.q + 8));
+    EXPECT_FALSE(runs(gradient, back, &SdpaData::dv, back.dv + 8));
+    EXPECT_FALSE(runs(forward, there, &SdpaData::o, there.q));  // read while others are written
+    EXPECT_FALSE(runs(gradient, back, &SdpaData::dq, back.dy));
+    EXPECT_FALSE(runs(gradient, back, &SdpaData::dk, back.dv));
+}
+
 TEST_F(RuntimeAttention, StatisticsAreWrittenOnlyWhereTheyAreWanted) {
     Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
     Attention forward = t.forward();

@@ -258,6 +258,34 @@ TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
     EXPECT_FALSE(taken([](auto& data) { data.bias += 2; }));
 }
 
+/// That the library of these tests sees it: operands may be read at any time. What is added may lie at the result's
+/// places, and at no others.
+TEST_F(RuntimeConvolution, WhatIsWrittenOverlapsNothingElse) {
+    CudnnConvolutions cudnn(open_cudnn({.capability = 90, .stream = device->native()}, {HEADROOM_FAKE_CUDNN}));
+    for (const ConvolutionPass pass : kPasses) {
+        ConvolutionCase of = kCases[0];
+        of.pass = pass, of.beta = 1, of.bias = pass == ConvolutionPass::forward;
+        Trial t = trial(of, Dtype::bf16);
+        const ConvolutionProblem p = problem_of(of, t);
+        const CudnnConvolution c = *plan_cudnn(p, {});
+        ASSERT_EQ(cudnn.plan(c).refusal, "");
+        std::vector<std::byte> scratch(c.scratch());
+        const CudnnConvolutionData apart{.x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias};
+        cudnn.run(c, apart, scratch.data());
+        device->synchronize();
+        for (const auto read : {&CudnnConvolutionData::x, &CudnnConvolutionData::weight, &CudnnConvolutionData::y}) {
+            CudnnConvolutionData data = apart;
+            if (&(data.*read) == &data.written(pass)) continue;
+            data.*read = data.written(pass) + 16;
+            EXPECT_THROW(cudnn.run(c, data, scratch.data()), DeviceError);
+        }
+        if (!c.has_bias) continue;
+        CudnnConvolutionData data = apart;
+        data.bias = data.y;
+        EXPECT_THROW(cudnn.run(c, data, scratch.data()), DeviceError);
+    }
+}
+
 /// Else a choice from a file would be another problem's.
 TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
     const CudnnConvolution plain{{.images = 2, .inputs = 3, .outputs = 4, .h = {5, 5, 3, 1, 1}, .w = {5, 5, 3, 1, 1}}};

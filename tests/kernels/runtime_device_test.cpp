@@ -255,6 +255,10 @@ TEST_P(RuntimeDevice, ACaptureThatFailsLeavesTheDeviceUsable) {
     device->begin_capture();
     launch([&] { number = 2; });
     EXPECT_THROW(device->end_capture(), CaptureError);
+    fake_runtime::fail("cudaGraphInstantiateWithFlags", 0, cudaErrorMemoryAllocation);  // it takes the GPU's memory
+    device->begin_capture();
+    launch([&] { number = 3; });
+    EXPECT_THROW(device->end_capture(), CaptureError);
     device->copy_to_device(&from, &number, sizeof from);
     device->synchronize();
     EXPECT_EQ(number, 7);
@@ -330,7 +334,24 @@ TEST_P(RuntimeDevice, TheRuntimeRefusesWhatCudaRefusesAcrossACapture) {
     EXPECT_EQ(cudaEventSynchronize(inside), cudaSuccess);
     cudaGetLastError();
     for (const cudaEvent_t event : {outside, inside}) cudaEventDestroy(event);
+    cudaStreamSynchronize(other);
     cudaStreamDestroy(other);
+}
+
+/// That the runtime of these tests sees it: CUDA says nothing, and the work may use memory that is gone.
+TEST_P(RuntimeDevice, ABusyStreamIsNotDestroyedInSilence) {
+    for (const bool busy : {false, true}) {
+        cudaStream_t stream = nullptr;
+        ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+        bool done = false;
+        fake_runtime::enqueue(stream, [&] { done = true; });
+        if (!busy) cudaStreamSynchronize(stream);
+        const bool silent = done;
+        cudaStreamDestroy(stream);
+        EXPECT_EQ(fake_runtime::problem(), silent ? "" : "a stream is destroyed while it has work");
+    }
+    device.reset();
+    fake_runtime::reset(static_cast<std::uint64_t>(GetParam()));
 }
 
 TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {

@@ -143,7 +143,10 @@ TEST_F(CaptureTest, RandomProgramsSpoilNoCapture) {
         if (dice < 45) {
             try {
                 const std::size_t bytes = random() % 3 == 0 ? random() % 4096 : random() % (6 * kPage);
-                blocks.push_back(memory.allocate(bytes, stream, kTag, pools[random() % pools.size()]).handle);
+                const Allocation block = memory.allocate(bytes, stream, kTag, pools[random() % pools.size()]);
+                blocks.push_back(block.handle);
+                if (!captured[stream])
+                    fake_cuda::queue_work(fake_cuda::stream(static_cast<int>(stream)), block.data, bytes);
             } catch (const OutOfMemory&) {
                 ++refused;
             }

@@ -100,6 +100,24 @@ TEST_F(CudaDriverTest, CreateGivesNoneWhenTheDeviceIsFull) {
     destroy_pages(*driver, {pages[0], pages[2], again});
 }
 
+/// That the library of these tests sees it: CUDA leaves undefined what happens then.
+TEST_F(CudaDriverTest, APageIsNotUnmappedWhileWorkUsesIt) {
+    fake_cuda::reset({.latency = fake_cuda::kHeld});
+    const auto driver = open_fake_cuda();
+    std::byte* const address = driver->reserve(2 * kPage);
+    const auto pages = create_pages(*driver, 2);
+    driver->map(address, pages);
+    fake_cuda::queue_work(fake_cuda::stream(3), address + kPage - 8, 8);
+    driver->unmap(address + kPage, 1);
+    EXPECT_EQ(fake_cuda::take_misuses(), std::vector<std::string>{});
+    driver->unmap(address, 1);
+    EXPECT_EQ(fake_cuda::take_misuses(), std::vector<std::string>{"cuMemUnmap: work that uses the page is not done"});
+    fake_cuda::let_pass(fake_cuda::stream(3));
+    driver->unmap(address, 1);
+    destroy_pages(*driver, pages);
+    driver->release(address, 2 * kPage);
+}
+
 TEST_F(CudaDriverTest, PinnedMemoryIsNullWhenThereIsNone) {
     fake_cuda::reset({.pinned_bytes = 10'000});
     const auto driver = open_fake_cuda();

@@ -51,6 +51,16 @@ error_t Convolution::refusal() const {
     return {};
 }
 
+error_t Convolution::refusal(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses) const {
+    const Tensor written(*result, io, addresses);
+    std::vector<Tensor> read{{*left, io, addresses}, {*right, io, addresses}};
+    for (const TensorPtr& tensor : added) {
+        const Tensor old(*tensor, io, addresses);
+        if (!old.is(written)) read.push_back(old);
+    }
+    return {broken_rule(read, {written})};
+}
+
 void Convolution::compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses, Relu how) const {
     const Tensor a(*left, io, addresses), b(*right, io, addresses), c(*result, io, addresses);
     const Tensor &x = pass == forward  ? a

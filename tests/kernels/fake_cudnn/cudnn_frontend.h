@@ -138,6 +138,8 @@ struct Convolution {
     bool relu = false;
 
     error_t refusal() const;
+    /// Why it can't be executed on these addresses. What is added may be the result's old values, at the same places.
+    error_t refusal(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses) const;
     /// In f64, as it is described, with a plan's ReLU.
     void compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses, Relu how) const;
 };
@@ -200,6 +202,8 @@ class Graph {
 
     /// Errors: std::logic_error if the last step was another one.
     error_t advance(Step from, Step to);
+    /// Why NVIDIA's has no attention of this description.
+    error_t attention_refusal() const;
     error_t support(std::int64_t index);
     /// Behind the convolution: f32 before, another tensor after.
     TensorPtr go_on(const TensorPtr& x);

@@ -126,6 +126,23 @@ Executed& executed() {
     return executed;
 }
 
+std::string broken_rule(const std::vector<Tensor>& read, const std::vector<Tensor>& written) {
+    for (const auto* tensors : {&read, &written}) {
+        for (const Tensor& x : *tensors) {
+            if (!x.aligned()) return "a device pointer is not aligned to the tensor's 16-byte alignment";
+        }
+    }
+    for (std::size_t i = 0; i < written.size(); ++i) {
+        for (const Tensor& x : read) {
+            if (written[i].overlaps(x)) return "a result overlaps an operand";
+        }
+        for (std::size_t j = 0; j < i; ++j) {
+            if (written[i].overlaps(written[j])) return "two results overlap";
+        }
+    }
+    return "";
+}
+
 namespace graph {
 
 std::array<TensorPtr, 2> Graph::sdpa(TensorPtr q, TensorPtr k, TensorPtr v, const SDPA_attributes& attributes) {
@@ -194,6 +211,27 @@ error_t Graph::validate() {
         if (!result->output) return {"a result is no output"};
     }
     if (stats_ && stats_->type != DataType_t::FLOAT) return {"statistics are not in f32"};
+    return attention_refusal();
+}
+
+/// As the frontend's node/sdpa_support_surface.h and node/scaled_dot_product_flash_attention.h check; they say that
+/// NVIDIA's kernels do not.
+error_t Graph::attention_refusal() const {
+    const std::int64_t width = q_->dim[3];
+    if (width % 8 != 0) return {"hidden_dim should be multiple of 8"};
+    if (width > 128) return {"hidden_dim should be less than or equal to 128"};  // beyond it, on some GPUs alone
+    if (q_->dim[1] % k_->dim[1] != 0) return {"query heads are no multiple of key heads"};
+    for (const TensorPtr& x : {q_, k_, v_, o_, dy_, dq_, dk_, dv_}) {
+        if (!x) continue;
+        if (x->stride[3] != 1) return {"the last axis is not contiguous"};
+        for (std::size_t i = 0; i < 3; ++i) {  // 16 bytes are eight halves
+            if (x->dim[i] > 1 && (x->stride[i] <= 0 || x->stride[i] % 8 != 0))
+                return {"a stride is not a multiple of the tensor's 16-byte alignment"};
+        }
+    }
+    const std::int64_t heads = q_->dim[1], queries = q_->dim[2];
+    if (stats_ && stats_->stride != std::vector<std::int64_t>{heads * queries, queries, 1, 1})
+        return {"statistics must be a packed BHSD tensor"};
     return {};
 }
 
@@ -227,6 +265,19 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
     if (barred_.at(static_cast<std::size_t>(index))) return {"a plan that was deselected"};
     if (failing || index == kFailing) return {"a plan that fails"};
     if (index == kThrows) throw std::runtime_error("a function that the driver lacks");
+    const auto tensor = [&](const TensorPtr& x) { return x ? Tensor(*x, io_, addresses) : Tensor{}; };
+    if (convolution_.pass != Convolution::none) {
+        if (const error_t error = convolution_.refusal(io_, addresses); error.is_bad()) return error;
+    } else {
+        std::vector<Tensor> read, written;
+        for (const TensorPtr& x : {q_, k_, v_, dy_, gradient_ ? o_ : nullptr, gradient_ ? stats_ : nullptr}) {
+            if (x) read.push_back(tensor(x));
+        }
+        for (const TensorPtr& x : {dq_, dk_, dv_, gradient_ ? nullptr : o_, gradient_ ? nullptr : stats_}) {
+            if (x) written.push_back(tensor(x));
+        }
+        if (const error_t error{broken_rule(read, written)}; error.is_bad()) return error;
+    }
     executed().last = index;
     ++executed().count;
     const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
@@ -239,7 +290,6 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
         });
         return {};
     }
-    const auto tensor = [&](const TensorPtr& x) { return x ? Tensor(*x, io_, addresses) : Tensor{}; };
     const Call call{attributes_,    tensor(q_),  tensor(k_),  tensor(v_),  tensor(o_),
                     tensor(stats_), tensor(dy_), tensor(dq_), tensor(dk_), tensor(dv_)};
     static int calls = 0;

@@ -22,7 +22,7 @@ void enqueue(void* stream, std::function<void()> work);
 /// Within work: it takes so long, as events see it. Other work takes no time.
 void take_time(float milliseconds);
 /// The first use that CUDA forbids, or that this project never makes: the default stream, memory freed while a copy
-/// reads it.
+/// reads it, a stream destroyed while it has work.
 std::string problem();
 /// True if no stream has work left.
 bool idle();

@@ -233,7 +233,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     *stream = reinterpret_cast<cudaStream_t>(runtime.streams.back());
     return cudaSuccess;
 }
+/// CUDA would finish its work, whoever has given back the memory that it uses by then.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    if (!stream_of(stream).waiting.empty()) note("a stream is destroyed while it has work");
     std::erase(runtime.streams, reinterpret_cast<Stream*>(stream));
     delete reinterpret_cast<Stream*>(stream);
     return cudaSuccess;
@@ -279,6 +281,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+    if (const cudaError_t error = begin("cudaGraphInstantiateWithFlags")) return error;
     *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
     ++runtime.graphs;
     return cudaSuccess;

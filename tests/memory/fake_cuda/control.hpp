@@ -34,8 +34,9 @@ void reset(Options options = {});
 
 /// Stream number `index`; the same one again until `reset`.
 CUstream_st* stream(int index);
-/// Puts work in the stream that is done like all that is queued: in order, after the latency.
-void queue_work(CUstream_st* stream);
+/// Puts work in the stream that is done like all that is queued: in order, after the latency. It uses these bytes of
+/// the device's memory, which may not be unmapped before.
+void queue_work(CUstream_st* stream, const void* address = nullptr, std::size_t bytes = 0);
 /// The first `count` things queued in a stream are done as soon as what they wait for is.
 void let_pass(CUstream_st* stream, std::size_t count = ~std::size_t{0});
 /// Things queued that are not done.

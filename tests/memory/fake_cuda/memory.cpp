@@ -162,6 +162,7 @@ CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
     State& s = call.state();
     const auto found = s.mappings.find(address);
     if (found == s.mappings.end() || bytes != s.options.granularity) return call.misuse("not mapped like this");
+    if (in_use(s, address, bytes)) return call.misuse("work that uses the page is not done");
     mmap(pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     s.mappings.erase(found);
     return CUDA_SUCCESS;

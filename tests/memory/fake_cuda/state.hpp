@@ -37,6 +37,8 @@ struct CUstream_st {
     struct Item {
         std::uint64_t ready = 0;  ///< tick from which on it may be done
         Place after;              ///< of another stream, if it waits
+        CUdeviceptr uses = 0;     ///< so many bytes from there on
+        std::size_t bytes = 0;
     };
     int device = 0;
     std::deque<Item> items;
@@ -107,5 +109,7 @@ class Call {
 
 /// Does what can be done at the present tick; true if everything up to the place is.
 bool advance(State& state, const Place& place);
+/// True if work that uses some of these bytes is not done.
+bool in_use(State& state, CUdeviceptr address, std::size_t bytes);
 
 }  // namespace headroom::memory::test::fake_cuda

@@ -15,7 +15,7 @@ void push(State& s, CUstream_st& stream, Place after = {}) {
         return;
     }
     const std::uint64_t latency = s.options.latency;
-    stream.items.push_back({latency == kHeld ? kHeld : s.ticks + latency, after});
+    stream.items.push_back({.ready = latency == kHeld ? kHeld : s.ticks + latency, .after = after});
 }
 
 /// The place up to which all is queued now.
@@ -64,9 +64,22 @@ CUstream_st* stream(int index) {
     return &state().streams[index];
 }
 
-void queue_work(CUstream_st* stream) {
+bool in_use(State& s, CUdeviceptr address, std::size_t bytes) {
+    for (auto& [index, stream] : s.streams) {
+        advance(s, end_of(stream));
+        for (const CUstream_st::Item& item : stream.items) {
+            if (item.uses < address + bytes && address < item.uses + item.bytes) return true;
+        }
+    }
+    return false;
+}
+
+void queue_work(CUstream_st* stream, const void* address, std::size_t bytes) {
     const std::lock_guard lock(state().mutex);
     push(state(), *stream);
+    if (stream->capture) return;
+    stream->items.back().uses = reinterpret_cast<CUdeviceptr>(address);
+    stream->items.back().bytes = bytes;
 }
 
 void let_pass(CUstream_st* stream, std::size_t count) {
