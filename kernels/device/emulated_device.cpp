@@ -37,8 +37,22 @@ CudaProperties properties_of(int index) {
     return index == 1 ? like("RTX 3090", 7) : like("RTX 2080 Ti", 5);
 }
 
-struct EmulatedGraph final : CudaGraph {
+// What a graph that can be launched takes of the device's memory, which no plan has: a guess, of the right kind.
+constexpr std::size_t kGraphBytes = 64 << 10, kNodeBytes = 1 << 10;
+
+class EmulatedGraph final : public CudaGraph {
+  public:
+    explicit EmulatedGraph(std::shared_ptr<EmulatedMemory> memory) : memory_(std::move(memory)) {}
+    ~EmulatedGraph() override { memory_->give_back(taken_); }
+    void instantiate() {
+        taken_ = kGraphBytes + kNodeBytes * work->size();
+        memory_->take(taken_);
+    }
     std::shared_ptr<std::vector<EmulatedQueues::Work>> work = std::make_shared<std::vector<EmulatedQueues::Work>>();
+
+  private:
+    std::shared_ptr<EmulatedMemory> memory_;
+    std::size_t taken_ = 0;
 };
 
 struct EmulatedEvent final : CudaEvent {
@@ -122,8 +136,11 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         });
         queues_->reach(queues_->end(CudaQueue::downloads));
     }
-    void start_capture() override { captured_ = std::make_unique<EmulatedGraph>(); }
-    std::unique_ptr<CudaGraph> finish_capture() override { return std::move(captured_); }
+    void start_capture() override { captured_ = std::make_unique<EmulatedGraph>(memory_); }
+    std::unique_ptr<CudaGraph> finish_capture() override {
+        captured_->instantiate();
+        return std::move(captured_);
+    }
     void finish() override {
         queues_->reach(queues_->end(CudaQueue::uploads));
         queues_->reach(queues_->end(CudaQueue::exchanges));

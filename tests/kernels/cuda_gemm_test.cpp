@@ -260,7 +260,8 @@ TEST_F(BlasGemm, ATunedProductIsWhatItWouldBeUntuned) {
         const Matmul& matmul = product.matmul();
         const auto gemm = plan_gemm(reduce(matmul), matmul);
         const bool beside = matmul.has_inner() || matmul.has_sums();
-        if (!gemm || gemm->remains() || gemm->whole() != beside || matmul.sums_beta != 0 || matmul.has_outer()) continue;
+        if (!gemm || gemm->remains() || gemm->whole() != beside || matmul.sums_beta != 0 || matmul.has_outer())
+            continue;
         SCOPED_TRACE("product " + std::to_string(i) + ": " + product.to_string());
         const std::vector<double> expected = product.expected();
         GemmCall call = call_of(reduce(matmul), *gemm, workspace());
@@ -427,6 +428,25 @@ TEST_F(BlasGemm, AsksAnewWhereTryingFailed) {
     EXPECT_TRUE(run(ones.matmul, &timer));
     EXPECT_EQ(fake.last_algorithm, 3);
     EXPECT_TRUE(ones.all(5));
+}
+
+/// That the library of these tests sees it: operands may be read at any time. Old values may lie at the result's
+/// places.
+TEST_F(BlasGemm, WhatIsWrittenOverlapsNothingElse) {
+    Ones ones(1);
+    const Gemm gemm = *plan_gemm(reduce(ones.matmul), ones.matmul);
+    GemmCall call = call_of(reduce(ones.matmul), gemm, workspace());
+    EXPECT_TRUE(blas->run(gemm, call, {}, choices));
+    ListedTimes timer;
+    for (const std::byte* const operand : {call.a, call.b}) {
+        fake.problem = "";
+        choices = {};
+        blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+        call.trial = const_cast<std::byte*>(operand);
+        blas->run(gemm, call, {.timer = std::ref(timer)}, choices);
+        EXPECT_EQ(fake.problem, "a result that overlaps an operand or the workspace");
+    }
+    fake.problem = "";
 }
 
 TEST_F(BlasGemm, SaysWhetherItWasMemoryThatIsMissing) {

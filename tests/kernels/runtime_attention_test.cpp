@@ -145,8 +145,8 @@ TEST_F(RuntimeAttention, TuningKeepsTheFastestPlanThatKeepsToTheScratch) {
 TEST_F(RuntimeAttention, ATunedCallHasTheBitsOfAnUntunedOne) {
     const auto outputs = [](Trial& t) {
         std::vector<std::vector<double>> all;
-        for (TestArray Trial::*const array : {&Trial::q, &Trial::k, &Trial::v, &Trial::o, &Trial::lse, &Trial::dy,
-                                              &Trial::dq, &Trial::dk, &Trial::dv})
+        for (TestArray Trial::*const array :
+             {&Trial::q, &Trial::k, &Trial::v, &Trial::o, &Trial::lse, &Trial::dy, &Trial::dq, &Trial::dk, &Trial::dv})
             all.push_back((t.*array).values());
         return all;
     };

@@ -44,9 +44,7 @@ class TuningTrial {
     TuningTrial(const TuningTrial&) = delete;
     TuningTrial& operator=(const TuningTrial&) = delete;
 
-    bool left() const {
-        return passed() < TuningTime::kMostPerShape && time_.spent + passed() < TuningTime::kMost;
-    }
+    bool left() const { return passed() < TuningTime::kMostPerShape && time_.spent + passed() < TuningTime::kMost; }
 
   private:
     double passed() const { return time_.clock() - begin_; }

@@ -140,6 +140,18 @@ Dtype dtype(std::uint32_t type) {
                                  : Dtype::f32;
 }
 
+/// The bytes that a matrix takes, all batches.
+std::size_t extent(const FakeLayout& x) {
+    const auto rows = static_cast<std::int64_t>(x.rows), columns = static_cast<std::int64_t>(x.columns);
+    const std::int64_t elements = (x.batches - 1) * x.batch + (columns - 1) * x.ld + rows;
+    return static_cast<std::size_t>(elements) * size_of(dtype(x.type));
+}
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+    const auto first = std::bit_cast<std::uintptr_t>(a), second = std::bit_cast<std::uintptr_t>(b);
+    return first < second + b_bytes && second < first + a_bytes;
+}
+
 double scalar(const FakeProduct& product, const void* value) {
     return product.scale == CUDA_R_64F ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
 }
@@ -238,6 +250,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
         return wrong("pointers that are less aligned than was said");
     if (workspace == nullptr || !aligned(workspace, 256) || workspace_bytes < kWorkspaceUsed)
         return wrong("the workspace");
+    const auto in_result = [&](const void* operand, const FakeLayout& layout) {
+        return overlap(d, extent(x.d), operand, extent(layout));
+    };
+    if (in_result(a, x.a) || in_result(b, x.b) || (c != d && in_result(c, x.c)) ||
+        overlap(d, extent(x.d), workspace, workspace_bytes))
+        return wrong("a result that overlaps an operand or the workspace");
     std::memset(workspace, 0xab, kWorkspaceUsed);
     ColumnMajor work = column_major(x);
     work.alpha = scalar(x.product, alpha);

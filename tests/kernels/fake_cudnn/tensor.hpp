@@ -53,8 +53,9 @@ struct Tensor {
 };
 
 /// The first rule that a call breaks, of those whose breach NVIDIA's kernels answer by wrong results or a fault, which
-/// ends the process's work on the GPU: addresses are multiples of 16 bytes (the frontend's default alignment, which plans
-/// are made for), and what is written overlaps nothing else, as operands may be read at any time. Empty if there is none.
+/// ends the process's work on the GPU: addresses are multiples of 16 bytes (the frontend's default alignment, which
+/// plans are made for), and what is written overlaps nothing else, as operands may be read at any time. Empty if there
+/// is none.
 std::string broken_rule(const std::vector<Tensor>& read, const std::vector<Tensor>& written);
 
 }  // namespace headroom_cudnn_frontend
