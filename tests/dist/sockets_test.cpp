@@ -1,0 +1,175 @@
+// Connections over this machine's own addresses: what arrives, what ends, and what is refused.
+#include <headroom/dist/internal/sockets.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headroom::dist {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr double kLong = 600;
+const Deadline kPast = Deadline::min();
+
+struct Pair {
+    Socket one, other;
+};
+Pair connected() {
+    const Listener listener("127.0.0.1:0");
+    Socket one = Socket::connect(fmt::format("127.0.0.1:{}", listener.port()), within(kLong));
+    return {std::move(one), std::move(*listener.accept(within(kLong)))};
+}
+
+/// An address of this machine whose ports no other test uses.
+std::string own_host() { return fmt::format("127.{}.{}.1", getpid() / 256 % 256, getpid() % 256); }
+
+bool has_ipv6() {
+    try {
+        const Listener listener("[::1]:0");
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+TEST(Sockets, AddressesAreAHostAndAPort) {
+    for (const auto& [text, host, port] : {std::tuple{"node0:29500", "node0", "29500"},
+                                           {"127.0.0.1:0", "127.0.0.1", "0"},
+                                           {"[fe80::1]:65535", "fe80::1", "65535"},
+                                           {":80", "", "80"}}) {
+        const Address address = Address::parse(text);
+        EXPECT_EQ(address.host, host);
+        EXPECT_EQ(address.port, port);
+        EXPECT_EQ(address.text(), text);
+    }
+    for (const char* const text : {"", "node0", "node0:", "node0:x", "node0:65536", "node0:-1", "::1:80", "[::1]",
+                                   "[::1:80", "node0:80 ", "[a]b:80"})
+        EXPECT_THAT([&] { Address::parse(text); }, ThrowsMessage<Error>(HasSubstr("no address of the form"))) << text;
+}
+
+TEST(Sockets, EveryAddressOfThisMachineIsListenedAt) {
+    std::vector<std::string> hosts = {"127.0.0.1", "localhost"};
+    if (has_ipv6()) hosts.emplace_back("[::1]");
+    const Listener all(":0");
+    for (const std::string& host : hosts) {
+        const Listener own(host + ":0");
+        for (const Listener* listener : {&all, &own}) {
+            const Socket one = Socket::connect(fmt::format("{}:{}", host, listener->port()), within(kLong));
+            const Socket other = *listener->accept(within(kLong));
+            one.send_frame(host, within(kLong));
+            EXPECT_EQ(other.receive_frame(64, within(kLong)), host);
+        }
+    }
+}
+
+TEST(Sockets, FramesArriveWholeAndInOrder) {
+    const Pair pair = connected();
+    const std::string large(std::size_t{8} << 20, 'x');  // more than the system keeps
+    std::thread sender([&] {
+        for (const std::string& text : {std::string(), std::string("\0a", 2), large, std::string("last")})
+            pair.one.send_frame(text, kNoDeadline);
+    });
+    EXPECT_EQ(pair.other.receive_frame(0, kNoDeadline), "");
+    EXPECT_EQ(pair.other.receive_frame(2, kNoDeadline), std::string("\0a", 2));
+    EXPECT_EQ(pair.other.receive_frame(large.size(), kNoDeadline), large);
+    EXPECT_EQ(pair.other.receive_frame(4, kNoDeadline), "last");
+    sender.join();
+}
+
+TEST(Sockets, AFrameOfAnySizeIsRefusedBeforeItIsReceived) {
+    const Pair pair = connected();
+    const std::string count(8, '\x7f');
+    pair.one.send(std::as_bytes(std::span(count)), within(kLong));
+    EXPECT_THAT([&] { pair.other.receive_frame(100, within(kLong)); },
+                ThrowsMessage<Error>(HasSubstr("bytes came where 100 are the most")));
+}
+
+TEST(Sockets, DeadlinesEndWhatWaits) {
+    const Listener listener("127.0.0.1:0");
+    EXPECT_FALSE(listener.accept(kPast));
+    const Pair pair = connected();
+    EXPECT_THROW(pair.one.receive_frame(8, kPast), TimedOut);
+    const std::string large(std::size_t{64} << 20, 'x');
+    EXPECT_THROW(pair.one.send_frame(large, kPast), TimedOut);
+}
+
+TEST(Sockets, AnEndIsOfItsOwnKind) {
+    Pair pair = connected();
+    pair.one.send_frame("last words", within(kLong));
+    pair.one = Socket();
+    EXPECT_EQ(pair.other.receive_frame(64, within(kLong)), "last words");
+    EXPECT_THROW(pair.other.receive_frame(64, within(kLong)), PeerGone);
+    const std::string some(1 << 16, 'x');
+    EXPECT_THROW(
+        {
+            for (;;) pair.other.send_frame(some, within(kLong));  // which ends no process
+        },
+        PeerGone);
+}
+
+TEST(Sockets, AnotherThreadEndsWhatWaits) {
+    const Pair pair = connected();
+    const Listener listener("127.0.0.1:0");
+    const auto ends = [](const auto& wait) {
+        return std::async(std::launch::async, [wait] { EXPECT_THROW(wait(), PeerGone); });
+    };
+    std::vector<std::future<void>> waiting;
+    waiting.push_back(ends([&] { pair.one.receive_frame(8, kNoDeadline); }));
+    waiting.push_back(ends([&] { listener.accept(kNoDeadline); }));
+    pair.one.shutdown();
+    listener.shutdown();
+    for (std::future<void>& wait : waiting) wait.get();
+    EXPECT_THROW(pair.other.receive_frame(8, kNoDeadline), PeerGone);
+}
+
+TEST(Sockets, WhoComesFirstWaitsForTheListener) {
+    int port = 0;
+    {
+        const Listener before(own_host() + ":0");
+        port = before.port();
+    }
+    const std::string address = fmt::format("{}:{}", own_host(), port);
+    std::future<Socket> early = std::async(std::launch::async, [&] { return Socket::connect(address, within(kLong)); });
+    const Listener listener(address);
+    const Socket late = *listener.accept(within(kLong));
+    late.send_frame("here", within(kLong));
+    EXPECT_EQ(early.get().receive_frame(4, within(kLong)), "here");
+}
+
+TEST(Sockets, ReasonsAreSaid) {
+    std::string taken;
+    {
+        const Listener listener(own_host() + ":0");
+        taken = fmt::format("{}:{}", own_host(), listener.port());
+        EXPECT_THAT([&] { const Listener second(taken); },
+                    ThrowsMessage<Error>(HasSubstr("can't listen at " + taken + ": Address already in use")));
+    }
+    EXPECT_THAT([&] { Socket::connect(taken, kPast); },
+                ThrowsMessage<TimedOut>(HasSubstr("nobody accepts at " + taken + ": ")));
+    EXPECT_THAT([] { const Listener listener("192.0.2.1:0"); },
+                ThrowsMessage<Error>(HasSubstr("can't listen at 192.0.2.1:0: Cannot assign")));
+    EXPECT_THAT([] { Socket::connect("nobody.invalid:80", kPast); },
+                ThrowsMessage<TimedOut>(HasSubstr("nobody accepts at nobody.invalid:80: ")));
+}
+
+TEST(Sockets, AreClosedInAnotherProgram) {
+    const Pair pair = connected();
+    const Listener listener("127.0.0.1:0");
+    for (const int number : {pair.one.number(), pair.other.number(), listener.number()})
+        EXPECT_TRUE(fcntl(number, F_GETFD) & FD_CLOEXEC);
+}
+
+}  // namespace
+}  // namespace headroom::dist
