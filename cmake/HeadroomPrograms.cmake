@@ -196,15 +196,6 @@ function(headroom_fake_nccl)
     target_compile_definitions(fake_nccl INTERFACE HEADROOM_FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
 endfunction()
 
-# A test compares NCCL, where its header and its library are found, with what dist/ says of them.
-function(headroom_find_nccl)
-    find_path(HEADROOM_NCCL_INCLUDE_DIR nccl.h HINTS ${HEADROOM_CUDA_INCLUDE_DIR} PATHS ${headroom_cuda_root} ${headroom_cuda_wheels}
-        PATH_SUFFIXES include DOC "Folder of nccl.h")
-    find_file(HEADROOM_NCCL_LIBRARY libnccl.so.2 HINTS ${headroom_cuda_root} ${HEADROOM_NCCL_INCLUDE_DIR}/.. PATHS ${headroom_cuda_wheels}
-        PATH_SUFFIXES lib lib64 DOC "Path of libnccl.so.2")
-    mark_as_advanced(HEADROOM_NCCL_INCLUDE_DIR HEADROOM_NCCL_LIBRARY)
-endfunction()
-
 # tests/<library>/programs/<name>.cpp -> program <name> in the folder of the library's tests, for tests in Python to start.
 function(headroom_test_programs)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/programs/*.cpp)
@@ -325,7 +316,6 @@ function(headroom_tests)
     if(NOT TARGET fake_nccl)
         list(FILTER sources EXCLUDE REGEX "/dist/emulated_[^/]*_test\\.cpp$")
     endif()
-    headroom_find_nccl()
     if(NOT HEADROOM_HAS_CUDA OR NOT HEADROOM_NCCL_INCLUDE_DIR OR NOT HEADROOM_NCCL_LIBRARY)
         list(FILTER sources EXCLUDE REGEX "/dist/nccl_library_test\\.cpp$")
     endif()

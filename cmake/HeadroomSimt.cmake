@@ -70,6 +70,7 @@ function(headroom_simt)
         headroom_device_sources(headroom_emulated_kernels ${kernels})
         target_compile_definitions(headroom_emulated_kernels PUBLIC HEADROOM_CUDA_KERNELS=1)
         target_link_libraries(headroom_emulated_kernels PUBLIC headroom_simt headroom_kernels)
+        target_link_options(headroom_emulated_kernels INTERFACE -Wl,--export-dynamic-symbol=headroom_emulated_gpu)
     endif()
 endfunction()
 

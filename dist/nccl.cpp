@@ -1,10 +1,10 @@
 #include <headroom/dist/nccl.hpp>
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,8 +14,6 @@
 
 #include <headroom/dist/internal/nccl_api.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/memory/buffer.hpp>
-#include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
@@ -25,27 +23,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using kernels::CudaQueue;
 
-constexpr const char* kNcclAddress = "NCCL_COMM_ID";
-constexpr const char* kOwnDiffers = "group: a rank sends itself another number of bytes than it receives";
-
 /// A communicator of NCCL, from its first exchange on. Once it has failed, so does everything.
 class NcclLink {
   public:
     NcclLink(int rank, int ranks, const NcclApi& api, double patience)
         : rank_(rank), ranks_(ranks), api_(api), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
     ~NcclLink() {
-        if (!comm_) return;
-        if (failed_ || std::uncaught_exceptions() != exceptions_) {  // the others may never come
-            api_.comm_abort(comm_);
-            return;
-        }
-        try {
-            settle("ncclCommFinalize", api_.comm_finalize(comm_), deadline());
-        } catch (const DeviceError&) {  // all that was asked of it is done
-            api_.comm_abort(comm_);
-            return;
-        }
-        api_.comm_destroy(comm_);
+        const bool others_come = !failed_ && std::uncaught_exceptions() == exceptions_;
+        const bool in_order = comm_ && others_come && finalized();
+        const std::lock_guard lock(life_);
+        if (NcclCommunicator* const comm = comm_.exchange(nullptr))
+            (in_order ? api_.comm_destroy : api_.comm_abort)(comm);
     }
     NcclLink(const NcclLink&) = delete;
     NcclLink& operator=(const NcclLink&) = delete;
@@ -62,7 +50,9 @@ class NcclLink {
     void join(CudaDevice& device, const MakeId& id) {
         attempt(device, [&] {
             NcclConfig config;
-            const NcclResult begun = api_.comm_init_rank_config(&comm_, ranks_, id(), rank_, &config);
+            NcclCommunicator* comm = nullptr;
+            const NcclResult begun = api_.comm_init_rank_config(&comm, ranks_, id(), rank_, &config);
+            comm_ = comm;
             settle("ncclCommInitRankConfig", begun, deadline());
         });
     }
@@ -70,9 +60,10 @@ class NcclLink {
     void exchange(CudaDevice& device, const std::byte* send, std::span<const Group::Extent> sends, std::byte* receive,
                   std::span<const Group::Extent> receives) {
         const Group::Extent given = extent(sends, rank_), taken = extent(receives, rank_);
-        if (given.bytes != taken.bytes) throw Error(kOwnDiffers);
+        if (given.bytes != taken.bytes)
+            throw Error("group: a rank sends itself another number of bytes than it receives");
         attempt(device, [&] {
-            ask();
+            check("an earlier exchange", state("ncclCommGetAsyncError"));  // which may have failed since
             if (given.bytes > 0 && send + given.offset != receive + taken.offset)
                 device.copy(send + given.offset, receive + taken.offset, given.bytes, CudaQueue::exchanges);
             auto* const queue = static_cast<CUstream_st*>(device.native(CudaQueue::exchanges));
@@ -87,6 +78,21 @@ class NcclLink {
         });
     }
 
+    // See NcclGroup. NCCL may be asked for errors and aborted while another thread is in a call of the communicator.
+    std::string failure() {
+        try {
+            if (comm_) check("an earlier exchange", state("ncclCommGetAsyncError"));
+        } catch (const DeviceError& error) {
+            return aborted_ ? "" : error.what();
+        }
+        return "";
+    }
+    void abort() {
+        const std::lock_guard lock(life_);
+        aborted_ = true;
+        if (NcclCommunicator* const comm = comm_.exchange(nullptr)) api_.comm_abort(comm);
+    }
+
   private:
     void queue_messages(CUstream_st* queue, const std::byte* send, std::span<const Group::Extent> sends,
                         std::byte* receive, std::span<const Group::Extent> receives) {
@@ -98,12 +104,22 @@ class NcclLink {
                 check("ncclSend", api_.send(send + part.offset, part.bytes, kNcclUint8, to, comm_, queue));
         }
     }
+    /// All that was asked for is done by then, in any case.
+    bool finalized() {
+        try {
+            settle("ncclCommFinalize", api_.comm_finalize(comm_), deadline());
+        } catch (const DeviceError&) {
+            return false;
+        }
+        return true;
+    }
     static Group::Extent extent(std::span<const Group::Extent> of, int rank) {
         return of[static_cast<std::size_t>(rank)];
     }
     template <class Work>
     void attempt(CudaDevice& device, const Work& work) {
         device.make_current();
+        check_not_aborted();
         if (failed_) throw DeviceError(fmt::format("rank {}: NCCL has failed before", rank_));
         failed_ = true;  // unless all of this succeeds
         work();
@@ -113,13 +129,19 @@ class NcclLink {
         return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience_));
     }
 
-    /// What was queued earlier may have failed since.
-    void ask() {
-        NcclResult state = kNcclSuccess;
-        check("ncclCommGetAsyncError", api_.comm_get_async_error(comm_, &state));
-        check("an earlier exchange", state);
+    /// Of the communicator's last call, and of exchanges.
+    NcclResult state(const char* call) {
+        NcclResult result = kNcclSuccess;
+        const std::lock_guard lock(life_);
+        check_not_aborted();
+        check(call, api_.comm_get_async_error(comm_, &result));
+        return result;
     }
-    /// A call of a communicator that does not block goes on behind it, and none may follow before it has ended.
+    void check_not_aborted() const {
+        if (aborted_) throw DeviceError(fmt::format("rank {}: NCCL was aborted", rank_));
+    }
+    /// A call of a communicator that does not block goes on behind it, and none may follow before it has ended: it has
+    /// a deadline, or `abort` ends it.
     void settle(const char* call, NcclResult result, Clock::time_point until = Clock::time_point::max()) {
         check(call, result);
         while (result == kNcclInProgress) {
@@ -128,12 +150,13 @@ class NcclLink {
                                               ranks_, patience_));
             }
             std::this_thread::sleep_for(std::chrono::microseconds(20));
-            check(call, api_.comm_get_async_error(comm_, &result));
+            result = state(call);
             check(call, result);
         }
     }
     void check(const char* call, NcclResult result) const {
         if (result == kNcclSuccess || result == kNcclInProgress) return;
+        check_not_aborted();
         const char* const more = api_.get_last_error(comm_);
         throw DeviceError(fmt::format("rank {}: {} failed: {}{}{}", rank_, call, api_.get_error_string(result),
                                       more && *more ? "; " : "", more ? more : ""));
@@ -142,15 +165,20 @@ class NcclLink {
     int rank_, ranks_;
     NcclApi api_;
     double patience_;
-    int exceptions_;  ///< that were on their way at the start
-    NcclCommunicator* comm_ = nullptr;
+    int exceptions_;   ///< that were on their way at the start
+    std::mutex life_;  ///< held while another thread uses the communicator, and while it ends
+    std::atomic<NcclCommunicator*> comm_ = nullptr;
+    std::atomic<bool> aborted_ = false;
     bool failed_ = false;
 };
 
-class NcclGroup final : public Group {
+class LinkedGroup final : public NcclGroup {
   public:
-    NcclGroup(std::shared_ptr<Group> hosts, const NcclApi& api, double patience)
-        : Group(hosts->rank(), hosts->ranks()), hosts_(std::move(hosts)), link_(rank(), ranks(), api, patience) {}
+    LinkedGroup(std::shared_ptr<Group> hosts, const NcclApi& api, double patience)
+        : NcclGroup(hosts->rank(), hosts->ranks()), hosts_(std::move(hosts)), link_(rank(), ranks(), api, patience) {}
+
+    std::string failure() override { return link_.failure(); }
+    void abort() override { link_.abort(); }
 
   private:
     void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
@@ -175,87 +203,10 @@ class NcclGroup final : public Group {
     NcclLink link_;
 };
 
-/// What hosts say, by way of their GPUs: of a GPU's memory each peer has a window to and one from it.
-class NcclHosts final : public Group {
-  public:
-    NcclHosts(const Rendezvous& meeting, int gpu, const NcclApi& api, double patience)
-        : Group(meeting.rank, meeting.ranks),
-          device_(kernels::open_cuda_device(gpu)),
-          link_(rank(), ranks(), api, patience) {
-        // The first rank's NCCL listens there, and the others' know where (NCCL_COMM_ID of its "Environment
-        // Variables").
-        setenv(kNcclAddress, meeting.address.c_str(), 1);
-        try {
-            link_.join(*device_, [&] { return link_.make_id(); });
-        } catch (...) {
-            unsetenv(kNcclAddress);
-            throw;
-        }
-        unsetenv(kNcclAddress);  // another communicator needs another id
-    }
-
-  private:
-    static constexpr std::size_t kWindows = std::size_t{1} << 20;
-
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
-        const auto peers = static_cast<std::size_t>(ranks()), own = static_cast<std::size_t>(rank());
-        if (sends[own].bytes != receives[own].bytes) throw Error(kOwnDiffers);
-        if (sends[own].bytes > 0)
-            std::memmove(receive + receives[own].offset, send + sends[own].offset, sends[own].bytes);
-        const std::size_t window = kWindows / peers;
-        std::size_t most = 0;
-        for (std::size_t q = 0; q < peers; ++q) {
-            if (q != own) most = std::max({most, sends[q].bytes, receives[q].bytes});
-        }
-        std::byte* const from = windows_.data();
-        std::byte* const to = from + kWindows;
-        for (std::size_t done = 0; done < most; done += window) {
-            const auto now = [&](std::span<const Extent> extents) {
-                std::vector<Extent> parts(peers);
-                for (std::size_t q = 0; q < peers; ++q) {
-                    if (q != own)
-                        parts[q] = {q * window, std::min(window, extents[q].bytes - std::min(done, extents[q].bytes))};
-                }
-                return parts;
-            };
-            const std::vector<Extent> out = now(sends), in = now(receives);
-            for (std::size_t q = 0; q < peers; ++q) {
-                if (out[q].bytes > 0)
-                    device_->copy_to_device(send + sends[q].offset + done, from + out[q].offset, out[q].bytes,
-                                            CudaQueue::exchanges);
-            }
-            link_.exchange(*device_, from, out, to, in);
-            device_->record(*arrived_, CudaQueue::exchanges);
-            for (std::size_t q = 0; q < peers; ++q) {
-                if (in[q].bytes > 0)
-                    device_->copy_to_host(to + in[q].offset, receive + receives[q].offset + done, in[q].bytes,
-                                          arrived_.get());
-            }
-        }
-    }
-
-    std::unique_ptr<CudaDevice> device_;
-    memory::DeviceMemory memory_{device_->make_driver()};
-    std::unique_ptr<kernels::CudaEvent> arrived_ = device_->make_event();
-    memory::Buffer windows_ = memory::Buffer::allocate(memory_, 2 * kWindows, 0, {});
-    NcclLink link_;
-};
-
-NcclApi load(const NcclOptions& options) {
-    if (!options.libraries.empty()) return load_nccl(options.libraries);
-    const char* const chosen = std::getenv("HEADROOM_NCCL");
-    return load_nccl({chosen && *chosen ? chosen : "libnccl.so.2"});
-}
-
 }  // namespace
 
-std::shared_ptr<Group> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options) {
-    return std::make_shared<NcclGroup>(std::move(hosts), load(options), options.patience);
-}
-
-std::shared_ptr<Group> hosts_over_nccl(const Rendezvous& meeting, int gpu, const NcclOptions& options) {
-    return std::make_shared<NcclHosts>(meeting, gpu, load(options), options.patience);
+std::shared_ptr<NcclGroup> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options) {
+    return std::make_shared<LinkedGroup>(std::move(hosts), load_nccl(options.libraries), options.patience);
 }
 
 }  // namespace headroom::dist

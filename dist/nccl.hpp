@@ -16,24 +16,27 @@ namespace headroom::dist {
 struct NcclOptions {
     /// Seconds that all ranks have for their first exchange, before which they join.
     double patience = 300;
-    /// The first that can be opened; empty: what HEADROOM_NCCL names, or libnccl.so.2.
+    /// The first that can be opened; empty: the file that HEADROOM_NCCL names, or else libnccl.so.2 on the loader's
+    /// path, or where the build found it.
     std::vector<std::string> libraries = {};
+};
+
+class NcclGroup : public Group {
+  public:
+    /// For a watch in another thread, while this rank's own may wait for exchanges that a rank which has ended keeps
+    /// for ever: NCCL's reason why they will not be done; empty if it knows of none, and after `abort`.
+    virtual std::string failure() = 0;
+    /// Ends what waits for NCCL, from another thread. What exchanges were to bring is undefined then, and later ones
+    /// are DeviceErrors.
+    virtual void abort() = 0;
+
+  protected:
+    using Group::Group;
 };
 
 /// The ranks of `hosts`, each with a GPU of its own (NCCL refuses two on one). Once NCCL has failed, so does every
 /// exchange. Ends in an orderly way when all ranks let go of it, and at once where an error is on its way. Errors:
 /// DeviceError without NCCL, or for one older than 2.14.
-std::shared_ptr<Group> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
-
-/// Where processes meet that a launcher has started without an MPI.
-struct Rendezvous {
-    int rank = 0, ranks = 1;
-    std::string address;  ///< "HOST:PORT" of rank 0, whose port nobody else has
-};
-
-/// Hosts that have no other way to each other than their GPUs: what they say goes through 2 MiB of the memory of `gpu`,
-/// the device with this number. Returns when all ranks have come. Not while other threads read the environment, where
-/// NCCL_COMM_ID is set for so long, and not there afterwards. Errors: as `over_nccl`, and of its first exchange.
-std::shared_ptr<Group> hosts_over_nccl(const Rendezvous& meeting, int gpu, const NcclOptions& options = {});
+std::shared_ptr<NcclGroup> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
 
 }  // namespace headroom::dist

@@ -19,7 +19,9 @@
 
 #include <headroom/dist/internal/mpi_plugin.hpp>
 #include <headroom/dist/nccl.hpp>
+#include <headroom/dist/tcp.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/shared_library.hpp>
 
@@ -114,6 +116,20 @@ int allowed_processors() {
     return CPU_COUNT(&set);
 }
 
+/// Errors: Error, on all ranks, if two of them have a GPU of the same UUID ("": none).
+void refuse_one_gpu_twice(Group& hosts, const std::string& uuid) {
+    const std::vector<std::string> all = gather(hosts, uuid);
+    for (std::size_t q = 0; q < all.size(); ++q) {
+        const std::size_t r = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[q]) - all.begin());
+        if (r < q && !all[q].empty()) {
+            throw Error(
+                fmt::format("ranks {} and {} see the same GPU, {}, and need one each: start fewer processes, or let "
+                            "each see another one (CUDA_VISIBLE_DEVICES)",
+                            r, q, all[q]));
+        }
+    }
+}
+
 }  // namespace
 
 int World::told_rank() {
@@ -144,19 +160,22 @@ World World::join() {
     world.ranks_ = ranks;
     world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
-    const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int share = std::max(1, processors / local_ranks), allowed = std::max(1, allowed_processors());
-    world.threads_ = allowed < processors ? allowed : share;
-    if (allowed < share) {
-        world.remark_ = fmt::format(
-            "rank {} may run on {} of {} processors, and takes {} thread{}: mpirun --bind-to none "
-            "leaves them {}",
-            rank, allowed, processors, allowed, allowed == 1 ? "" : "s", share);
-    }
+    world.share_processors();
     return world;
 }
 
 World::~World() = default;
+
+void World::share_processors() {
+    const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int share = std::max(1, processors / local_ranks_), allowed = std::max(1, allowed_processors());
+    threads_ = allowed < processors ? allowed : share;
+    if (allowed < share) {
+        remark_ = fmt::format("rank {} may run on {} of {} processors, and takes {} thread{}: {} leaves them {}", rank_,
+                              allowed, processors, allowed, allowed == 1 ? "" : "s",
+                              address_.empty() ? "mpirun --bind-to none" : "a launcher that binds no processes", share);
+    }
+}
 
 /// As PyTorch's "Environment variable initialization" has them, which its torchrun sets.
 void World::read_launcher() {
@@ -172,8 +191,6 @@ void World::read_launcher() {
     // Where a rank of this machine is told of, and not how many there are, there are at least those before it.
     local_ranks_ =
         number("LOCAL_WORLD_SIZE", local_rank_ + 1, ranks_, variable("LOCAL_RANK").empty() ? ranks_ : local_rank_ + 1);
-    address_ = variable("NCCL_COMM_ID");
-    if (!address_.empty()) return;
     const std::string_view host = variable("MASTER_ADDR");
     if (host.empty() || variable("MASTER_PORT").empty()) {
         throw Error(
@@ -185,12 +202,16 @@ void World::read_launcher() {
     const bool bare_ipv6 = host.find(':') != std::string_view::npos && !host.starts_with('[');
     address_ = fmt::format(fmt::runtime(bare_ipv6 ? "[{}]:{}" : "{}:{}"), host,
                            number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
+    share_processors();
+}
+
+/// What a launcher without an MPI has started joins when it has to say something.
+void World::meet() const {
+    if (ranks_ > 1 && !group_) group_ = hosts_over_tcp({rank_, ranks_, address_});
 }
 
 Context World::context(ContextOptions options) const {
-    if (ranks_ > 1 && !group_) {
-        throw Error("RANK and WORLD_SIZE bring no MPI, by which processes on CPUs reach each other: start with mpirun");
-    }
+    meet();
     if (options.threads == 0) options.threads = threads_;
     options.group = group_;
     return Context::cpu(std::move(options));
@@ -198,15 +219,17 @@ Context World::context(ContextOptions options) const {
 
 Context World::cuda(ContextOptions options) const {
     const int gpus = kernels::cuda_device_count();
-    if (gpus > 0 && local_ranks_ > gpus) {
+    if (gpus > 1 && local_ranks_ > gpus) {
         throw Error(fmt::format("{} processes of this machine need a GPU each, and it has {}: start with mpirun -np {}",
                                 local_ranks_, gpus, gpus));
     }
+    const int own = gpus == 1 ? 0 : local_rank_;  // the only one, which a launcher may have chosen for this rank
     if (ranks_ > 1) {
-        if (!group_) group_ = hosts_over_nccl({rank_, ranks_, address_}, local_rank_);
+        meet();
+        refuse_one_gpu_twice(*group_, gpus > 0 ? kernels::cuda_uuid(own) : "");
         options.group = over_nccl(group_);
     }
-    return Context::cuda(local_rank_, std::move(options));
+    return Context::cuda(own, std::move(options));
 }
 
 void World::abort(int exit_code) const {

@@ -20,7 +20,7 @@ class World {
   public:
     /// Joins the job that the environment tells of; alone if it tells of none, or of one process. Errors: Error in a
     /// line if there is a job that can't be joined: no MPI in this build, MPI's own reason, or variables of a launcher
-    /// that are not complete. What a launcher without an MPI has started joins in `cuda`.
+    /// that are not complete. What a launcher without an MPI has started joins in `context` or `cuda`, over TCP.
     static World join();
     ~World();
     World(World&& other) noexcept = default;
@@ -32,13 +32,14 @@ class World {
     int ranks() const { return ranks_; }
     /// Among those of this machine: the number of its GPU.
     int local_rank() const { return local_rank_; }
-    /// All processes; null if this is the only one, and before `cuda` without an MPI.
+    /// All processes; null if this is the only one, and without an MPI before `context` and `cuda`.
     const std::shared_ptr<Group>& group() const { return group_; }
     /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its
-    /// share among those of this machine. Errors: as `Context::cpu`; Error for several ranks without an MPI.
+    /// share among those of this machine. Errors: as `Context::cpu` and `hosts_over_tcp`.
     Context context(ContextOptions options = {}) const;
-    /// On the GPU of this rank: those of a machine have its GPUs in their order, and NCCL between them. Errors: as
-    /// `Context::cuda`, `over_nccl` and `hosts_over_nccl`; Error if this machine has more ranks than GPUs.
+    /// On the GPU of this rank: those of a machine have its GPUs in their order, or each the only one that it sees, and
+    /// NCCL between them. Errors: as `Context::cuda`, `over_nccl` and `hosts_over_tcp`; Error if this machine has more
+    /// ranks than GPUs, or two ranks see one GPU.
     Context cuda(ContextOptions options = {}) const;
     /// What 0 threads stand for; a remark for people if a mask leaves less than the share, or else empty.
     int threads() const { return threads_; }
@@ -52,6 +53,8 @@ class World {
     World() = default;
 
     void read_launcher();
+    void share_processors();
+    void meet() const;
 
     int rank_ = 0, ranks_ = 1;
     std::string address_;  ///< where ranks without an MPI meet

@@ -10,6 +10,7 @@
 #include <headroom/bench/estimate/ledger.hpp>
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
 
 namespace headroom {
@@ -107,6 +108,7 @@ namespace kernels {
 
 std::unique_ptr<CudaDevice> open_cuda_device(int) { return std::make_unique<CountingGpu>(); }
 int cuda_device_count() { return 1; }
+std::string cuda_uuid(int) { return "GPU-0"; }
 bool cuda_is_emulated() { return true; }
 
 }  // namespace kernels

@@ -49,8 +49,8 @@ struct NcclApi {
     const char* (*get_last_error)(NcclCommunicator* comm) = nullptr;
 };
 
-/// The first of `libraries` that can be loaded. Errors: DeviceError if none can, it lacks a function, or it is older
-/// than NCCL 2.14, the first whose calls can be left waiting.
-NcclApi load_nccl(const std::vector<std::string>& libraries);
+/// See `NcclOptions::libraries`. Errors: DeviceError if none can, it lacks a function, or it is older than
+/// NCCL 2.14, the first whose calls can be left waiting.
+NcclApi load_nccl(const std::vector<std::string>& libraries = {});
 
 }  // namespace headroom::dist

@@ -8,6 +8,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <headroom/kernels/device/cuda_error.hpp>
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/internal/cuda_staging.hpp>
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/error.hpp>
@@ -195,6 +196,17 @@ Found find_devices() {
 int cuda_device_count() { return find_devices().count; }
 
 bool cuda_is_emulated() { return false; }
+
+std::string cuda_uuid(int index) {
+    cudaDeviceProp found{};
+    check_cuda(nullptr, "cudaGetDeviceProperties", cudaGetDeviceProperties(&found, index));
+    std::string text = "GPU";
+    for (std::size_t i = 0; i < sizeof(found.uuid.bytes); ++i) {
+        if (i == 0 || (i % 2 == 0 && i >= 4 && i <= 10)) text += '-';
+        text += fmt::format("{:02x}", static_cast<unsigned char>(found.uuid.bytes[i]));
+    }
+    return text;
+}
 
 std::unique_ptr<CudaDevice> open_cuda_device(int index) {
     const Found found = find_devices();

@@ -2,14 +2,18 @@
 // order that emulated_queues.hpp speaks of.
 #include <headroom/kernels/device/cuda_device.hpp>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/kernels/device/internal/emulated_memory.hpp>
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
@@ -29,13 +33,48 @@ CudaProperties like(const char* model, int multiprocessors) {
             .shared_bytes = known.shared_bytes};
 }
 
-constexpr int kCount = 3;
+constexpr int kCount = 4;
 
-/// They differ in what results must not depend on; the last one has no bf16 on tensor cores either.
-CudaProperties properties_of(int index) {
-    if (index == 0) return like("A100 80GB", 2);
-    return index == 1 ? like("RTX 3090", 7) : like("RTX 2080 Ti", 5);
+/// They differ in what results must not depend on; number 2 has no bf16 on tensor cores either.
+CudaProperties properties_of(int gpu) {
+    if (gpu == 2) return like("RTX 2080 Ti", 5);
+    return gpu == 1 ? like("RTX 3090", 7) : like("A100 80GB", gpu == 0 ? 2 : 3);
 }
+
+/// By the GPU's number in its machine. Processes that are told different machines are as if on these.
+std::string uuid_of(int gpu) {
+    const char* const machine = std::getenv("HEADROOM_EMULATED_MACHINE");
+    return fmt::format("GPU-{:08x}-0000-0000-0000-{:012x}", machine ? std::atoi(machine) : 0, gpu);
+}
+
+/// As CUDA does: numbers or UUIDs, up to the first that is of no GPU.
+std::vector<int> visible_gpus() {
+    const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::vector<int> gpus;
+    if (!chosen) {
+        for (int gpu = 0; gpu < kCount; ++gpu) gpus.push_back(gpu);
+        return gpus;
+    }
+    std::istringstream list(chosen);
+    for (std::string one; std::getline(list, one, ',');) {
+        int gpu = 0;
+        while (gpu < kCount && one != std::to_string(gpu) && one != uuid_of(gpu)) ++gpu;
+        if (gpu == kCount) break;
+        gpus.push_back(gpu);
+    }
+    return gpus;
+}
+
+/// Errors: DeviceError if there is no such GPU.
+int visible_gpu(int index) {
+    const std::vector<int> gpus = visible_gpus();
+    if (index < 0 || index >= static_cast<int>(gpus.size()))
+        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, gpus.size()));
+    return gpus[static_cast<std::size_t>(index)];
+}
+
+/// Of `CudaDevice::make_current`.
+thread_local std::string current_gpu;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 // What a graph that can be launched takes of the device's memory, which no plan has: a guess, of the right kind.
 constexpr std::size_t kGraphBytes = 64 << 10, kNodeBytes = 1 << 10;
@@ -62,15 +101,21 @@ struct EmulatedEvent final : CudaEvent {
 class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
   public:
     explicit EmulatedCudaDevice(int index) {
-        properties_ = properties_of(index);
+        const int gpu = visible_gpu(index);
+        properties_ = properties_of(gpu);
         properties_.index = index;
+        uuid_ = uuid_of(gpu);
         properties_.name = "emulated GPU";
         native_[static_cast<std::size_t>(CudaQueue::compute)] = static_cast<device::EmulatedDevice*>(this);
         native_[static_cast<std::size_t>(CudaQueue::exchanges)] = static_cast<device::EmulatedDevice*>(&exchanges_);
         index_error_ = &error_;
-        memory_ = emulated_memory(index);
+        memory_ = emulated_memory(gpu);
     }
 
+    void make_current() override {
+        check_usable();
+        current_gpu = uuid_;
+    }
     std::unique_ptr<memory::Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
 
     std::unique_ptr<CudaEvent> make_event() override {
@@ -188,6 +233,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         });
     }
 
+    std::string uuid_;
     simt::Emulator emulator_;
     Exchanges exchanges_{*this};
     std::shared_ptr<EmulatedMemory> memory_;
@@ -200,15 +246,17 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
 
 }  // namespace
 
-std::unique_ptr<CudaDevice> open_cuda_device(int index) {
-    if (index < 0 || index >= kCount) {
-        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, kCount));
-    }
-    return std::make_unique<EmulatedCudaDevice>(index);
-}
+std::unique_ptr<CudaDevice> open_cuda_device(int index) { return std::make_unique<EmulatedCudaDevice>(index); }
 
-int cuda_device_count() { return kCount; }
+int cuda_device_count() { return static_cast<int>(visible_gpus().size()); }
+
+std::string cuda_uuid(int index) { return uuid_of(visible_gpu(index)); }
 
 bool cuda_is_emulated() { return true; }
 
 }  // namespace headroom::kernels
+
+/// The UUID of the calling thread's current GPU, for libraries that stand in for NVIDIA's; "" without one.
+extern "C" __attribute__((visibility("default"))) const char* headroom_emulated_gpu() {
+    return headroom::kernels::current_gpu.c_str();
+}

@@ -3,6 +3,7 @@
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 
 #include <headroom/memory/error.hpp>
@@ -19,6 +20,7 @@ namespace {
 
 std::unique_ptr<CudaDevice> open_cuda_device(int) { absent(); }
 int cuda_device_count() { return 0; }
+std::string cuda_uuid(int) { absent(); }
 bool cuda_is_emulated() { return false; }
 
 std::string attention_library(CudaStream&) { absent(); }

@@ -3,9 +3,12 @@
 //
 //     const auto all = test::on_gpus(3, [](Context& context) { return train(context); });    // by rank
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,6 +69,26 @@ class WorkingMeanwhile final : public Group {
     }
 
     std::shared_ptr<Group> hosts_;
+};
+
+/// Aborts NCCL when it has failed, as a program's watch does: a rank would wait for ever for one that has ended.
+class Aborting {
+  public:
+    explicit Aborting(std::shared_ptr<dist::NcclGroup> group)
+        : thread_([this, group = std::move(group)] {
+              while (!over_ && group->failure().empty()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+              if (!over_) group->abort();
+          }) {}
+    ~Aborting() {
+        over_ = true;
+        thread_.join();
+    }
+    Aborting(const Aborting&) = delete;
+    Aborting& operator=(const Aborting&) = delete;
+
+  private:
+    std::atomic<bool> over_ = false;
+    std::thread thread_;
 };
 
 enum class Engine { nccl, host };

@@ -1,22 +1,22 @@
 // Ranks over the NCCL that is strict, late, and fails when it is told to.
 #include <headroom/dist/nccl.hpp>
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdlib>
+#include <cstring>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/dist/internal/nccl_api.hpp>
 #include <headroom/dist/threads.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/dist/emulated_gpus.hpp>
 #include <headroom/tests/dist/fake_nccl/fake_nccl.hpp>
@@ -79,8 +79,10 @@ Failure fail_at(long call, int rank) {
             const bool told = hosts->rank() == rank;
             fake_nccl_fail(told ? call : 0);
             try {
-                Context context = Context::cuda(hosts->rank(), {.group = over_nccl(hosts, kFake)});
+                const auto group = over_nccl(hosts, kFake);
+                Context context = Context::cuda(hosts->rank(), {.group = group});
                 const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+                const test::Aborting watch(group);
                 for (int i = 0; i < 2; ++i) sum_over_ranks(context.exec(), *context.group(), values.array());
                 const std::vector<float> read = values.to_vector<float>();
                 if (told) failure.sums = read;
@@ -102,10 +104,10 @@ TEST(Nccl, MayFailAtAnyCall) {
             SCOPED_TRACE(testing::Message() << "call " << call << " of rank " << rank);
             const Failure failure = fail_at(call, rank);
             if (failure.sums.empty()) {
-                EXPECT_THAT(failure.error, HasSubstr("failed"));
+                EXPECT_THAT(failure.error, testing::AnyOf(HasSubstr("failed"), HasSubstr("aborted")));
                 EXPECT_NE(failure.call, nullptr);
             } else {  // all was done that was asked of this rank
-                EXPECT_THAT(failure.error, testing::AnyOf("", HasSubstr("failed")));
+                EXPECT_THAT(failure.error, testing::AnyOf("", HasSubstr("failed"), HasSubstr("aborted")));
                 EXPECT_EQ(failure.sums, std::vector<float>(600, 4.0f));
             }
             ASSERT_LT(call, 200);
@@ -175,11 +177,90 @@ TEST(Nccl, ARankThatNeverComesIsNotWaitedForForEver) {
                     HasSubstr("rank 0: ncclCommInitRankConfig: not all of 2 ranks have come within 0.1 s")));
 }
 
-TEST(Nccl, AHostThatNeverComesIsNotWaitedForForEver) {
-    const dist::Rendezvous meeting{.rank = 0, .ranks = 2, .address = fmt::format("nobody-{}:1", getpid())};
-    EXPECT_THAT(([&] { dist::hosts_over_nccl(meeting, 0, {.patience = 0.1, .libraries = kFake.libraries}); }),
-                ThrowsMessage<DeviceError>(HasSubstr("not all of 2 ranks have come within 0.1 s")));
-    EXPECT_EQ(std::getenv("NCCL_COMM_ID"), nullptr);
+/// The error of rank 0, which waits for exchanges with rank 1, while another thread calls `meanwhile`. Rank 1 has come
+/// to the first exchange alone.
+template <class Meanwhile>
+std::string wait_for_a_rank_that_stays_away(const Meanwhile& meanwhile) {
+    std::string error;
+    std::promise<void> over;
+    run_ranks(2, [&](const std::shared_ptr<Group>& hosts) {
+        const auto group = over_nccl(hosts, kFake);
+        Context context = Context::cuda(hosts->rank(), {.group = group});
+        const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+        sum_over_ranks(context.exec(), *group, values.array());
+        EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
+        gather(*hosts, 0.0);
+        if (hosts->rank() == 1) return over.get_future().wait();
+        EXPECT_EQ(group->failure(), "");
+        const std::future<void> other = std::async(std::launch::async, [&] { meanwhile(*group); });
+        try {
+            for (int i = 0; i < 2; ++i) {
+                sum_over_ranks(context.exec(), *group, values.array());
+                values.to_vector<float>();
+            }
+        } catch (const DeviceError& failure) {
+            error = failure.what();
+        }
+        other.wait();
+        EXPECT_EQ(group->failure(), "");
+        EXPECT_THAT([&] { sum_over_ranks(context.exec(), *group, values.array()); },
+                    ThrowsMessage<DeviceError>(HasSubstr("rank 0: NCCL was aborted")));
+        over.set_value();
+    });
+    return error;
+}
+
+TEST(Nccl, AnExchangeWithARankThatStaysAwayEndsWhenItIsAborted) {
+    EXPECT_THAT(wait_for_a_rank_that_stays_away([](dist::NcclGroup& group) { group.abort(); }),
+                HasSubstr("rank 0: NCCL was aborted"));
+}
+
+TEST(Nccl, AWatchLearnsOfARankThatHasFailed) {
+    std::string seen;
+    EXPECT_THROW(run_ranks(2,
+                           [&](const std::shared_ptr<Group>& hosts) {
+                               const auto group = over_nccl(hosts, kFake);
+                               Context context = Context::cuda(hosts->rank(), {.group = group});
+                               const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+                               sum_over_ranks(context.exec(), *group, values.array());
+                               EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
+                               gather(*hosts, 0.0);
+                               if (hosts->rank() == 1) throw Error("it has left");
+                               const std::future<void> watch = std::async(std::launch::async, [&] {
+                                   while ((seen = group->failure()).empty()) std::this_thread::yield();
+                                   group->abort();
+                               });
+                               sum_over_ranks(context.exec(), *group, values.array());
+                           }),
+                 Error);
+    EXPECT_THAT(seen, HasSubstr("rank 0: an earlier exchange failed: remote process exited"));
+}
+
+TEST(Nccl, RefusesTwoRanksOnOneGpu) {
+    EXPECT_THAT(([] {
+                    run_ranks(3, [](const std::shared_ptr<Group>& hosts) {
+                        const int gpu = hosts->rank() == 2 ? 0 : hosts->rank();
+                        Context context = Context::cuda(gpu, {.group = over_nccl(hosts, kFake)});
+                        const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+                        sum_over_ranks(context.exec(), *context.group(), values.array());
+                    });
+                }),
+                ThrowsMessage<DeviceError>(testing::AllOf(HasSubstr("invalid usage; Duplicate GPU detected"),
+                                                          HasSubstr("rank 0 and rank 2"))));
+}
+
+TEST(Nccl, TakesNoIdButItsOwn) {
+    const std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
+    device->make_current();
+    const dist::NcclApi api = dist::load_nccl(kFake.libraries);
+    for (const char* const text : {"", "127.0.0.1:29500", "/dev/shm"}) {
+        dist::NcclId id;
+        std::strcpy(id.internal, text);
+        dist::NcclCommunicator* comm = nullptr;
+        dist::NcclConfig config;
+        EXPECT_NE(api.comm_init_rank_config(&comm, 2, id, 0, &config), dist::kNcclInProgress) << text;
+        EXPECT_EQ(comm, nullptr);
+    }
 }
 
 TEST(Nccl, RefusesWhatCannotBe) {

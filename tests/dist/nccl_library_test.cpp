@@ -3,12 +3,17 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nccl.h>
+
+#include <headroom/dist/nccl.hpp>
+#include <headroom/dist/threads.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
 namespace {
@@ -72,18 +77,23 @@ TEST(NcclLibrary, HasTheFunctionsAndSaysWhatIsWrong) {
     EXPECT_EQ(comm, nullptr);
 }
 
-/// On each rank the same id, and another one at another place: how ranks without an MPI meet.
-TEST(NcclLibrary, TakesItsIdFromTheEnvironment) {
+/// Where the loader's path has none.
+TEST(NcclLibrary, IsFoundWhereTheBuildFoundIt) {
+    unsetenv("HEADROOM_NCCL");
+    run_ranks(1, [](const std::shared_ptr<headroom::Group>& hosts) { EXPECT_NE(over_nccl(hosts), nullptr); });
+    setenv("HEADROOM_NCCL", "/nowhere/libnccl.so.2", 1);
+    run_ranks(1, [](const std::shared_ptr<headroom::Group>& hosts) {
+        EXPECT_THAT([&] { over_nccl(hosts); }, testing::ThrowsMessage<DeviceError>(testing::HasSubstr("/nowhere/")));
+    });
+    unsetenv("HEADROOM_NCCL");
+}
+
+TEST(NcclLibrary, MakesAnotherIdEachTime) {
     const NcclApi api = load_nccl({HEADROOM_NCCL_LIBRARY});
-    const auto id_at = [&](const char* address) {
-        setenv("NCCL_COMM_ID", address, 1);
-        NcclId id;
-        EXPECT_EQ(api.get_unique_id(&id), kNcclSuccess);
-        unsetenv("NCCL_COMM_ID");
-        return std::string(id.internal, sizeof(id.internal));
-    };
-    EXPECT_EQ(id_at("127.0.0.1:29500"), id_at("127.0.0.1:29500"));
-    EXPECT_NE(id_at("127.0.0.1:29500"), id_at("127.0.0.1:29501"));
+    NcclId one, other;
+    EXPECT_EQ(api.get_unique_id(&one), kNcclSuccess);
+    EXPECT_EQ(api.get_unique_id(&other), kNcclSuccess);
+    EXPECT_NE(std::string(one.internal, sizeof(one.internal)), std::string(other.internal, sizeof(other.internal)));
 }
 
 }  // namespace

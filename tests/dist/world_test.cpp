@@ -20,7 +20,7 @@ class World : public testing::Test {
   protected:
     World() {
         for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
-                                 "NCCL_COMM_ID", "TORCHELASTIC_USE_AGENT_STORE"})
+                                 "TORCHELASTIC_USE_AGENT_STORE"})
             unsetenv(name);
         tell({{"RANK", "3"},
               {"WORLD_SIZE", "4"},
@@ -44,8 +44,8 @@ TEST_F(World, IsThatOfALauncher) {
     EXPECT_EQ(world.ranks(), 4);
     EXPECT_EQ(world.local_rank(), 1);
     EXPECT_EQ(dist::World::told_rank(), 3);
-    EXPECT_EQ(world.group(), nullptr);
-    EXPECT_THAT([&] { world.context(); }, ThrowsMessage<Error>(HasSubstr("start with mpirun")));
+    EXPECT_EQ(world.group(), nullptr);  // it has not come to the others yet
+    EXPECT_GE(world.threads(), 1);
 }
 
 TEST_F(World, IsThatOfALauncherWhichAnMpiHasStarted) {

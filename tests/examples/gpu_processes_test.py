@@ -2,8 +2,6 @@
 import json
 import os
 import pathlib
-import socket
-import subprocess
 import sys
 import unittest
 from unittest import mock
@@ -63,52 +61,42 @@ class GpuProcesses(ProcessesCase):
         self.succeeds(*flags, "--resume", first, "--stop-after", 1, "--save", then)
         self.assertEqual(self.summary(2, *flags, "--resume", then)["state_sha256"], self.figures(*flags)["state_sha256"])
 
-    def launched(self, *flags, ranks=((0, {}), (1, {}))):
-        """Standard error and status of processes that no MPI has started, by (rank, more of the environment, flags)."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        jobs = []
-        for rank, more, *own in ranks:
-            told = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
-            jobs.append(subprocess.Popen(self.command(*flags, *own), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         env=environment))
-        ends = [job.communicate() for job in jobs]
-        self.assertEqual(ends[-1][0], "" if len(jobs) > 1 else ends[0][0])  # the first one alone prints
-        return [(errors, job.returncode) for (_, errors), job in zip(ends, jobs, strict=True)]
-
     def test_started_by_a_launcher_that_brings_no_mpi(self):
         together = self.summary(2)
-        file = self.path("launched.json")
         # torchrun itself listens at the port that it names.
         port = 20000 + os.getpid() % 10000
         agent = {"TORCHELASTIC_USE_AGENT_STORE": "True", "MASTER_PORT": port}
-        one_each = {"LOCAL_RANK": 0}  # of two machines
+        one_each = [(rank, {"LOCAL_RANK": 0, "HEADROOM_EMULATED_MACHINE": rank}) for rank in range(2)]  # of two machines
         for ranks in (((0, {}), (1, {})), ((0, {"LOCAL_RANK": None}), (1, {})), ((0, agent), (1, {"MASTER_PORT": port + 1})),
-                      ((0, one_each), (1, one_each)), ((0, {"MASTER_ADDR": "::1"}), (1, {"MASTER_ADDR": "[::1]"})),
-                      ((0, {"NCCL_COMM_ID": f"here:{port}"}), (1, {"NCCL_COMM_ID": f"here:{port}", "MASTER_ADDR": None}))):
-            for errors, status in self.launched("--json", file, ranks=ranks):
-                self.assertEqual(status, 0, errors)
-            with open(file, encoding="utf-8") as stream:
-                summary = json.load(stream)
-            for name in ("state_sha256", "val_loss", "train_loss"):
-                self.assertEqual(summary[name], together[name], name)
+                      ((0, {"MASTER_ADDR": "::1"}), (1, {"MASTER_ADDR": "[::1]"}))):
+            summary = self.launched_summary(ranks=ranks)
+            self.expect_one_result(summary, together)
             self.assertEqual([rank["peak_bytes_allocated"] for rank in summary["ranks"]],
                              [rank["peak_bytes_allocated"] for rank in together["ranks"]])
-            os.remove(file)
+        self.expect_one_result(self.launched_summary(ranks=one_each), together)
 
-    def test_hosts_without_mpi_say_more_than_their_window_holds(self):
+    def test_each_takes_the_only_gpu_that_it_sees(self):
+        together = self.summary(2, "--shard", "gradients")
+        for gpus in ("01", "10", "31"):
+            ranks = [(rank, {"CUDA_VISIBLE_DEVICES": gpu}) for rank, gpu in enumerate(gpus)]
+            self.expect_one_result(self.launched_summary("--shard", "gradients", ranks=ranks), together)
+        own = 'export CUDA_VISIBLE_DEVICES="$OMPI_COMM_WORLD_LOCAL_RANK"; exec "$@"'
+        self.together(2, wrap=("sh", "-c", own, "-"))
+
+    def test_two_that_see_one_gpu_are_refused(self):
+        uuid = "GPU-00000000-0000-0000-0000-000000000001"
+        for visible in ("1", uuid):
+            for errors, status in self.launched(ranks=[(rank, {"CUDA_VISIBLE_DEVICES": visible}) for rank in range(2)]):
+                self.assertEqual((status, errors.count("\n")), (1, 1), errors)
+                self.assertIn(f"ranks 0 and 1 see the same GPU, {uuid}, and need one each", errors)
+
+    def test_hosts_without_mpi_say_a_lot(self):
         flags = ("--width", "384", "--steps", "1", "--shard", "gradients")  # pieces of 1.1 MiB of optimizer state
-        file = self.path("launched.json")
-        for errors, status in self.launched(*flags, "--json", file):
-            self.assertEqual(status, 0, errors)
-        with open(file, encoding="utf-8") as stream:
-            self.assertEqual(json.load(stream)["state_sha256"], self.summary(2, *flags)["state_sha256"])
+        self.expect_one_result(self.launched_summary(*flags), self.summary(2, *flags))
 
     def test_more_processes_than_a_machine_has_gpus_are_on_several(self):
-        each = {"WORLD_SIZE": 3, "LOCAL_RANK": 0}
-        for errors, status in self.launched(ranks=[(rank, each) for rank in range(3)]):
+        each = [(rank, {"LOCAL_RANK": rank % 4, "HEADROOM_EMULATED_MACHINE": rank // 4}) for rank in range(5)]
+        for errors, status in self.launched("--accumulate", 5, ranks=each):
             self.assertEqual(status, 0, errors)
 
     def test_errors_of_processes_without_mpi_end_them(self):
@@ -150,13 +138,10 @@ class GpuProcesses(ProcessesCase):
             self.assertEqual(status, 1, errors)
             self.assertIn(part, errors)
             self.assertEqual(errors.count("\n"), 1, errors)
-        ((errors, status),) = self.launched("--device", "cpu", ranks=((0, {}),))
-        self.assertEqual((status, errors.count("\n")), (1, 1), errors)
-        self.assertIn("bring no MPI, by which processes on CPUs reach each other: start with mpirun", errors)
 
     def test_misuse_is_one_line(self):
-        (line,) = self.refused(4)
-        self.assertIn("4 processes of this machine need a GPU each, and it has 3: start with mpirun -np 3", line)
+        (line,) = self.refused(5, "--accumulate", 5)
+        self.assertIn("5 processes of this machine need a GPU each, and it has 4: start with mpirun -np 4", line)
         (line,) = self.refused(2, HEADROOM_NCCL="/nowhere/libnccl.so.2")
         self.assertIn("several GPUs: NCCL", line)
         self.assertIn("install NVIDIA's NCCL", line)

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 import unittest
@@ -51,6 +52,41 @@ class ProcessesCase(ProgramCase):
         out, errors = job.communicate()
         self.assertEqual(job.returncode, status, out + errors)
         return out, errors
+
+    def launch(self, *flags, ranks=((0, {}), (1, {}))):
+        """Processes that no MPI has started, by (rank, more of the environment, flags)."""
+        host = f"127.{os.getpid() // 256 % 256}.{os.getpid() % 256}.3"  # whose ports nothing else uses
+        with socket.socket() as free:
+            free.bind((host, 0))
+            port = free.getsockname()[1]
+        jobs = []
+        for rank, more, *own in ranks:
+            told = {"RANK": rank, "WORLD_SIZE": max(2, len(ranks)), "LOCAL_RANK": rank, "MASTER_ADDR": host, "MASTER_PORT": port}
+            environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
+            jobs.append(subprocess.Popen(self.command(*flags, *own), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         env=environment))
+            self.addCleanup(jobs[-1].kill)
+        return jobs
+
+    def launched(self, *flags, **how):
+        """Standard error and status of such processes."""
+        jobs = self.launch(*flags, **how)
+        ends = [job.communicate() for job in jobs]
+        self.assertEqual(ends[-1][0], "" if len(jobs) > 1 else ends[0][0])  # the first one alone prints
+        return [(errors, job.returncode) for (_, errors), job in zip(ends, jobs, strict=True)]
+
+    def launched_summary(self, *flags, **how):
+        file = self.path("launched.json")
+        for errors, status in self.launched(*flags, "--json", file, **how):
+            self.assertEqual(status, 0, errors)
+        with open(file, encoding="utf-8") as stream:
+            summary = json.load(stream)
+        os.remove(file)
+        return summary
+
+    def expect_one_result(self, summary, other):
+        for name in ("state_sha256", "val_loss", "train_loss"):
+            self.assertEqual(summary[name], other[name], name)
 
     def summary(self, processes, *flags):
         file = self.path(f"of{processes}.json")

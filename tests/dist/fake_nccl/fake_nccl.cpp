@@ -1,10 +1,13 @@
 // An NCCL for the emulated GPU, whose streams are `device::EmulatedDevice`s: it moves bytes when the stream gets there,
-// through files in memory, so that ranks may be threads or processes. Stricter than the real one: nothing may be called
-// of a communicator before its last call has ended, which takes several questions; what is sent and received goes in
-// groups, of one stream for ever, with one message to and from a peer; a peer's messages come in their order, and each
-// must have the size that is expected.
+// through files in memory, so that ranks may be threads or processes. As with the real one, an exchange with a rank
+// that has ended waits until this rank's communicator is aborted, which another thread may do; a rank that fails or
+// aborts is an asynchronous error of the others, one that is killed is not; ranks need a GPU each, and an id of
+// ncclGetUniqueId. Stricter than the real one: nothing may be called of a communicator before its last call has ended,
+// which takes several questions; what is sent and received goes in groups, of one stream for ever, with one message to
+// and from a peer; a peer's messages come in their order, and each must have the size that is expected.
 #include <headroom/tests/dist/fake_nccl/fake_nccl.hpp>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,15 +38,38 @@ namespace headroom::dist {
 struct NcclCommunicator {
     std::filesystem::path folder;
     int rank = 0, ranks = 1;
+    std::thread::id owner = std::this_thread::get_id();
     int questions = 0;  ///< that are answered by ncclInProgress
     bool joined = false, finalized = false;
     std::map<int, std::uint64_t> sent = {}, received = {};  ///< messages, by peer
     CUstream_st* stream = nullptr;                          ///< of its first message
+    std::atomic<bool> aborted = false;
 
     std::filesystem::path file(const std::string& name) const { return folder / name; }
     bool somebody_failed() const { return exists(file("failed")); }
     void fail() const { std::ofstream(file("failed")) << rank; }
-    void mark(const std::string& what) const { std::ofstream(file(what + std::to_string(rank))) << rank; }
+    /// Whoever sees the file sees its text.
+    void mark(const std::string& what, const std::string& text = "") const {
+        const std::string name = what + std::to_string(rank);
+        std::ofstream(file("." + name)) << text;
+        std::filesystem::rename(file("." + name), file(name));
+    }
+    std::string marked(const std::string& what, int by) const {
+        std::ifstream text(file(what + std::to_string(by)));
+        return {std::istreambuf_iterator<char>(text), {}};
+    }
+    /// Of two ranks that have the same GPU; empty: there are none.
+    std::string one_gpu_twice() const {
+        for (int q = 0; q < ranks; ++q) {
+            for (int p = 0; p < q; ++p) {
+                if (marked("joined", p) == marked("joined", q)) {
+                    return "Duplicate GPU detected : rank " + std::to_string(p) + " and rank " + std::to_string(q) +
+                           " both on CUDA device " + marked("joined", q);
+                }
+            }
+        }
+        return "";
+    }
     bool all(const std::string& what) const {
         for (int q = 0; q < ranks; ++q) {
             if (!exists(file(what + std::to_string(q)))) return false;
@@ -62,6 +88,7 @@ namespace {
 
 constexpr NcclResult kSystemError = 2, kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6;
 constexpr int kQuestions = 3;
+constexpr const char* kId = "id";  ///< a file of ncclGetUniqueId's
 
 std::atomic<int> version = 22800;
 thread_local long calls = 0, failing_call = 0;
@@ -82,8 +109,11 @@ struct Group {
     std::vector<Message> messages;
 };
 thread_local Group group;
-/// Of this thread. Work that is still queued has its communicator.
-thread_local std::vector<std::shared_ptr<NcclCommunicator>> communicators;
+/// Of all threads, whose calls but `ncclGroupEnd` hold the lock. Work that is still queued has its communicator.
+struct Communicators {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<NcclCommunicator>> all;
+} communicators;
 
 /// What ranks left that did not come to their end.
 struct Folders {
@@ -107,10 +137,15 @@ NcclResult refuse(NcclResult how, const std::string& why) {
 }
 
 std::shared_ptr<NcclCommunicator> known(const NcclCommunicator* comm) {
-    for (const auto& one : communicators) {
+    for (const auto& one : communicators.all) {
         if (one.get() == comm) return one;
     }
     return nullptr;
+}
+/// The same of what this thread has made, which alone may use it.
+std::shared_ptr<NcclCommunicator> owned(const NcclCommunicator* comm) {
+    const std::shared_ptr<NcclCommunicator> one = known(comm);
+    return one && one->owner == std::this_thread::get_id() ? one : nullptr;
 }
 
 /// Whether this call is to fail.
@@ -122,21 +157,30 @@ bool fails(const char* name, const NcclCommunicator* comm = nullptr) {
     return true;
 }
 
+/// The identity of the calling thread's current GPU.
+std::string current_gpu() {
+    using Current = const char* (*)();
+    const auto current = reinterpret_cast<Current>(dlsym(RTLD_DEFAULT, "headroom_emulated_gpu"));
+    return current ? current() : "";
+}
+
 void write_message(const NcclCommunicator& comm, const Message& message) {
+    if (comm.aborted) return;  // and its folder may be gone
     const std::string name =
         std::to_string(message.number) + "." + std::to_string(comm.rank) + "." + std::to_string(message.peer);
     {
         std::ofstream file(comm.file("." + name), std::ios::binary);
         file.write(reinterpret_cast<const char*>(message.data), static_cast<std::streamsize>(message.bytes));
     }
-    rename(comm.file("." + name), comm.file(name));
+    std::error_code gone;  // where it was aborted meanwhile
+    rename(comm.file("." + name), comm.file(name), gone);
 }
 
 void read_message(const NcclCommunicator& comm, const Message& message) {
     const std::filesystem::path path = comm.file(std::to_string(message.number) + "." + std::to_string(message.peer) +
                                                  "." + std::to_string(comm.rank));
     while (!exists(path)) {
-        if (comm.somebody_failed()) throw std::runtime_error("fake NCCL: another rank has failed");
+        if (comm.aborted) return;
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     std::ifstream file(path, std::ios::binary);
@@ -152,7 +196,8 @@ void read_message(const NcclCommunicator& comm, const Message& message) {
 
 NcclResult add(const char* name, Message message, std::size_t count, int type, NcclCommunicator* comm,
                CUstream_st* stream) {
-    const std::shared_ptr<NcclCommunicator> of = known(comm);
+    const std::lock_guard lock(communicators.mutex);
+    const std::shared_ptr<NcclCommunicator> of = owned(comm);
     if (!of) return refuse(kInvalidArgument, std::string(name) + ": no communicator of this rank");
     if (fails(name, comm)) return kSystemError;
     if (!group.open) return refuse(kInvalidUsage, std::string(name) + ": outside of a group");
@@ -197,18 +242,12 @@ NcclResult ncclGetVersion(int* told) {
 
 NcclResult ncclGetUniqueId(NcclId* id) {
     if (fails("ncclGetUniqueId")) return kSystemError;
-    std::string folder = (exists(std::filesystem::path("/dev/shm")) ? std::filesystem::path("/dev/shm")
-                                                                    : std::filesystem::temp_directory_path()) /
-                         "headroom-nccl-";
-    const char* const address = std::getenv("NCCL_COMM_ID");
-    if (address && !std::strchr(address, ':'))
-        return refuse(kInvalidArgument, "ncclGetUniqueId: NCCL_COMM_ID has no port");
-    folder += address ? address : "XXXXXX";
-    std::error_code none;
-    if (address) create_directory(std::filesystem::path(folder), none);  // whoever comes first
-    if (folder.size() >= sizeof(id->internal) ||
-        !(address ? exists(std::filesystem::path(folder)) : mkdtemp(folder.data()) != nullptr))
+    const bool in_memory = exists(std::filesystem::path("/dev/shm"));
+    std::string folder = (in_memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
+                         "headroom-nccl-XXXXXX";
+    if (folder.size() >= sizeof(id->internal) || !mkdtemp(folder.data()))
         return refuse(kSystemError, "ncclGetUniqueId: there is no folder");
+    std::ofstream(std::filesystem::path(folder) / kId) << folder;
     std::memcpy(id->internal, folder.c_str(), folder.size() + 1);
     const std::lock_guard lock(folders.mutex);
     folders.made.emplace_back(folder);
@@ -220,7 +259,7 @@ NcclResult ncclCommInitRankConfig(NcclCommunicator** comm, int ranks, NcclId id,
     made->folder = id.internal;
     made->rank = rank;
     made->ranks = ranks;
-    if (!exists(made->folder)) return refuse(kInvalidArgument, "ncclCommInitRankConfig: no id of ncclGetUniqueId");
+    if (!exists(made->file(kId))) return refuse(kInvalidArgument, "ncclCommInitRankConfig: no id of ncclGetUniqueId");
     if (fails("ncclCommInitRankConfig", made.get())) return kSystemError;
     if (rank < 0 || rank >= ranks) return refuse(kInvalidArgument, "ncclCommInitRankConfig: there is no such rank");
     if (exists(made->file("joined" + std::to_string(rank))))
@@ -228,21 +267,31 @@ NcclResult ncclCommInitRankConfig(NcclCommunicator** comm, int ranks, NcclId id,
     if (!config || config->magic != 0xcafebeef || config->size < sizeof(NcclConfig) || config->version < 21400)
         return refuse(kInvalidArgument, "ncclCommInitRankConfig: the configuration was not initialised");
     if (config->blocking != 0) return refuse(kInvalidUsage, "ncclCommInitRankConfig: it would block for ever");
+    const std::string gpu = current_gpu();
+    if (gpu.empty()) return refuse(kInvalidUsage, "ncclCommInitRankConfig: this thread has made no GPU current");
     made->questions = kQuestions;
-    made->mark("joined");
-    communicators.push_back(made);
+    made->mark("joined", gpu);
+    const std::lock_guard lock(communicators.mutex);
+    communicators.all.push_back(made);
     *comm = made.get();
     return kNcclInProgress;
 }
 
 NcclResult ncclCommGetAsyncError(NcclCommunicator* comm, NcclResult* error) {
-    if (!known(comm)) return refuse(kInvalidArgument, "ncclCommGetAsyncError: no communicator of this rank");
+    const std::lock_guard lock(communicators.mutex);
+    if (!known(comm)) return refuse(kInvalidArgument, "ncclCommGetAsyncError: no communicator");
     if (fails("ncclCommGetAsyncError", comm)) return kSystemError;
     *error = kNcclInProgress;
-    if (comm->somebody_failed()) {
+    const bool all_joined = comm->joined || comm->all("joined");
+    const std::string twice = !comm->joined && all_joined ? comm->one_gpu_twice() : "";
+    if (!twice.empty()) {
+        *error = refuse(kInvalidUsage, twice);
+    } else if (comm->somebody_failed()) {
         *error = refuse(kRemoteError, "another rank has failed");
+    } else if (!owned(comm)) {  // another thread ends no call by asking
+        *error = comm->questions > 0 || !comm->joined ? kNcclInProgress : kNcclSuccess;
     } else if (comm->questions > 0 && --comm->questions > 0) {
-    } else if (!comm->joined && !comm->all("joined")) {
+    } else if (!all_joined) {
         comm->questions = 1;
     } else {
         comm->joined = true;
@@ -252,7 +301,10 @@ NcclResult ncclCommGetAsyncError(NcclCommunicator* comm, NcclResult* error) {
 }
 
 NcclResult ncclGroupStart() {
-    if (fails("ncclGroupStart", communicators.empty() ? nullptr : communicators.back().get())) return kSystemError;
+    const std::lock_guard lock(communicators.mutex);
+    const NcclCommunicator* last = nullptr;  // of this thread
+    for (const auto& one : communicators.all) last = owned(one.get()) ? one.get() : last;
+    if (fails("ncclGroupStart", last)) return kSystemError;
     if (group.open) return refuse(kInvalidUsage, "ncclGroupStart: in a group");
     group = {};
     group.open = true;
@@ -275,9 +327,13 @@ NcclResult ncclGroupEnd() {
     if (fails("ncclGroupEnd", ended.comm.get())) return kSystemError;
     if (!ended.open) return refuse(kInvalidUsage, "ncclGroupEnd: outside of a group");
     if (!ended.comm) return kNcclSuccess;  // nothing was asked for
-    ended.comm->questions = kQuestions;
-    for (Message& message : ended.messages)
-        message.number = (message.send ? ended.comm->sent : ended.comm->received)[message.peer]++;
+    {
+        const std::lock_guard lock(communicators.mutex);
+        if (ended.comm->aborted) return refuse(kInvalidArgument, "ncclGroupEnd: the communicator was aborted");
+        ended.comm->questions = kQuestions;
+        for (Message& message : ended.messages)
+            message.number = (message.send ? ended.comm->sent : ended.comm->received)[message.peer]++;
+    }
     auto* const stream = reinterpret_cast<headroom::kernels::device::EmulatedDevice*>(ended.comm->stream);
     stream->call([comm = ended.comm, messages = ended.messages] {
         for (const Message& message : messages) {
@@ -291,7 +347,8 @@ NcclResult ncclGroupEnd() {
 }
 
 NcclResult ncclCommFinalize(NcclCommunicator* comm) {
-    if (!known(comm)) return refuse(kInvalidArgument, "ncclCommFinalize: no communicator of this rank");
+    const std::lock_guard lock(communicators.mutex);
+    if (!owned(comm)) return refuse(kInvalidArgument, "ncclCommFinalize: no communicator of this rank");
     if (fails("ncclCommFinalize", comm)) return kSystemError;
     if (comm->questions > 0) return refuse(kInvalidUsage, "ncclCommFinalize: a call has not ended");
     comm->finalized = true;
@@ -300,20 +357,23 @@ NcclResult ncclCommFinalize(NcclCommunicator* comm) {
 }
 
 NcclResult ncclCommDestroy(NcclCommunicator* comm) {
-    const std::shared_ptr<NcclCommunicator> gone = known(comm);
+    const std::lock_guard lock(communicators.mutex);
+    const std::shared_ptr<NcclCommunicator> gone = owned(comm);
     if (!gone) return refuse(kInvalidArgument, "ncclCommDestroy: no communicator of this rank");
     if (fails("ncclCommDestroy", comm)) return kSystemError;
     if (!comm->finalized || comm->questions > 0) give_up("ncclCommDestroy of what is not finalized");
-    std::erase(communicators, gone);
+    std::erase(communicators.all, gone);
     gone->leave();
     return kNcclSuccess;
 }
 
 NcclResult ncclCommAbort(NcclCommunicator* comm) {
+    const std::lock_guard lock(communicators.mutex);
     const std::shared_ptr<NcclCommunicator> gone = known(comm);
-    if (!gone) return refuse(kInvalidArgument, "ncclCommAbort: no communicator of this rank");
+    if (!gone) return refuse(kInvalidArgument, "ncclCommAbort: no communicator");
     if (group.open) give_up("ncclCommAbort in a group");  // NVIDIA's would put it off until the group ends
-    std::erase(communicators, gone);
+    std::erase(communicators.all, gone);
+    gone->aborted = true;
     gone->fail();
     gone->leave();
     return kNcclSuccess;
