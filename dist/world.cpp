@@ -116,12 +116,12 @@ int allowed_processors() {
     return CPU_COUNT(&set);
 }
 
-/// Errors: Error, on all ranks, if two of them have a GPU of the same UUID ("": none).
+/// Errors: Error, on all ranks, if two of them have a GPU of the same UUID.
 void refuse_one_gpu_twice(Group& hosts, const std::string& uuid) {
     const std::vector<std::string> all = gather(hosts, uuid);
     for (std::size_t q = 0; q < all.size(); ++q) {
         const std::size_t r = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[q]) - all.begin());
-        if (r < q && !all[q].empty()) {
+        if (r < q) {
             throw Error(
                 fmt::format("ranks {} and {} see the same GPU, {}, and need one each: start fewer processes, or let "
                             "each see another one (CUDA_VISIBLE_DEVICES)",
@@ -224,9 +224,9 @@ Context World::cuda(ContextOptions options) const {
                                 local_ranks_, gpus, gpus));
     }
     const int own = gpus == 1 ? 0 : local_rank_;  // the only one, which a launcher may have chosen for this rank
-    if (ranks_ > 1) {
+    if (ranks_ > 1 && gpus > 0) {
         meet();
-        refuse_one_gpu_twice(*group_, gpus > 0 ? kernels::cuda_uuid(own) : "");
+        refuse_one_gpu_twice(*group_, kernels::cuda_uuid(own));
         options.group = over_nccl(group_);
     }
     return Context::cuda(own, std::move(options));

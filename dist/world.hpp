@@ -1,7 +1,7 @@
 #pragma once
 // The processes of a job, which train one model together, on processors or with a GPU each: started by `mpirun` (or
-// `srun`, with an MPI that it knows), or, with a GPU each, by a launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and
-// MASTER_PORT. Alone, nothing of MPI or NCCL is opened, and all is as without a world.
+// `srun`, with an MPI that it knows), or by a launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
+// torchrun does. Alone, nothing of MPI or NCCL is opened, and all is as without a world.
 //
 //     dist::World world = dist::World::join();
 //     Context context = world.context({.seed = 1337});      // with its share of the machine's processors
@@ -57,7 +57,7 @@ class World {
     void meet() const;
 
     int rank_ = 0, ranks_ = 1;
-    std::string address_;  ///< where ranks without an MPI meet
+    std::string address_;  ///< where ranks without an MPI meet; empty with one
     mutable std::shared_ptr<Group> group_;
     std::shared_ptr<const struct MpiJob> job_;
     int threads_ = 0;

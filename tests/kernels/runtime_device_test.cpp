@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/device/cuda_error.hpp>
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
@@ -360,6 +361,7 @@ TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {
     EXPECT_EQ(device->properties().multiprocessors, 132);
     EXPECT_EQ(device->properties().blocks, 32);
     EXPECT_EQ(device->properties().shared_bytes, 227u * 1024);
+    EXPECT_EQ(cuda_uuid(0), "GPU-00112233-4455-6677-8899-aabbccddeeff");
     EXPECT_FALSE(device->take_index_error());
     EXPECT_THROW(open_cuda_device(1), DeviceError);
 }

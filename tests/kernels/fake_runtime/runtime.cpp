@@ -221,6 +221,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     properties->multiProcessorCount = 132;
     properties->maxBlocksPerMultiProcessor = 32;
     properties->sharedMemPerBlockOptin = kMostShared;
+    for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(17 * i);
     return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "a fake error"; }
