@@ -46,8 +46,11 @@ class Reception {
     std::vector<Socket> run(double patience) {
         const Deadline until = within(patience);
         try {
+            // What has come by the deadline is taken; who connects again and again does not put it off.
+            std::size_t late = 0;
             while (!missing().empty()) {
-                if (!step(until))
+                if (Deadline::clock::now() > until) ++late;
+                if (late > 4 * (kMostStrangers + joined_.size()) || !step(until))
                     throw TimedOut(fmt::format("rank{} {} of {} {} not come within {:g} s",
                                                missing().size() == 1 ? "" : "s", fmt::join(missing(), ", "), own_.ranks,
                                                missing().size() == 1 ? "has" : "have", patience));

@@ -116,6 +116,12 @@ TEST_F(Joining, RanksThatDoNotComeAreNamedToAllThatHave) {
     EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:ranks 2, 3 of 4 have not come within 0 s");
 }
 
+TEST_F(Joining, WhoConnectsAgainAndAgainDoesNotPutOffTheEnd) {
+    for (std::size_t i = 0; i < 5 * kMostStrangers; ++i) connection();
+    const Socket second = connection(Hello{.rank = 1, .ranks = 2}.bytes());
+    EXPECT_THROW(receive_ranks(listener_, {.ranks = 2}, 0), TimedOut);
+}
+
 TEST_F(Joining, ARankThatEndsMeanwhileIsNamed) {
     std::future<std::vector<Socket>> first =
         std::async(std::launch::async, [&] { return receive_ranks(listener_, {.ranks = 4}, kLong); });

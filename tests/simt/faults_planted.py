@@ -1140,6 +1140,7 @@ FAULTS = [
         ("tcp: jobs of any size", "        if (said.ranks != own_.ranks)\n", "        if (false)\n"),
         ("tcp: the second in place of the first", "if (joined_[static_cast<std::size_t>(said.rank)].is_open())", "if (false)"),
         ("tcp: all strangers stay", "if (strangers_.size() > kMostStrangers) strangers_.erase(strangers_.begin());", ""),
+        ("tcp: strangers put off the end", "late > 4 * (kMostStrangers + joined_.size()) || ", ""),
         ("tcp: an early end is one for good", "if (joined || std::chrono", "if (true || std::chrono"),
         ("tcp: an end is waited for", "if (waiting[1 + r].revents) throw", "if (false) throw"),
         ("tcp: the missing are told to nobody", "if (rank.is_open()) answer(rank, error.what());", "")),
