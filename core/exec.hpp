@@ -14,6 +14,7 @@
 #include <headroom/core/array.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom {
 
@@ -96,6 +97,7 @@ class Exec {
             exec.arrays_ = arrays;
             exec.wanted_ = wanted;
             exec.offered_ = offered;
+            memory::step_forward();
         }
         ~Working() {
             exec_.op_ = "";
@@ -164,6 +166,7 @@ class Exec {
     void launch_cuda(CudaStream& stream, Work&& work) const {
         stream.path = path_;
         const RangeScope range(*this, stream);
+        const memory::WaitScope waits;  // where the GPU's queue is full, a launch does
         try {
             work(stream);
         } catch (const DeviceError& error) {

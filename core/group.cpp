@@ -10,6 +10,7 @@
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom {
 
@@ -77,6 +78,7 @@ void Group::count(std::span<const Extent> sends) {
 }
 
 void Group::check(std::span<const Extent> sends, std::span<const Extent> receives) {
+    memory::step_forward();
     count(sends);
     if (receives.size() != sends.size()) {
         throw Error(fmt::format("group: {} extents were asked of {} ranks", receives.size(), ranks_));
@@ -97,6 +99,7 @@ void Group::do_exchange_on(CudaStream&, const std::byte*, std::span<const Extent
 void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                      std::span<const Extent> receives) {
     check(sends, receives);
+    const memory::WaitScope waits;
     const auto begin = std::chrono::steady_clock::now();
     do_exchange(send, sends, receive, receives);
     traffic_.seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <headroom/core/state_counter.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom::data {
 namespace {
@@ -79,6 +80,7 @@ std::int64_t DataLoaderCursor::end_place() const {
 }
 
 void DataLoaderCursor::advance() {
+    memory::step_forward();
     switch (peek()) {
         case Next::batch: {
             const std::int64_t next = in_step_ + share_.ranks;

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom::data {
 namespace {
@@ -64,7 +65,8 @@ std::size_t regular_size(const std::filesystem::path& path) {
 
 std::size_t read_some(int descriptor, char* to, std::size_t count, const std::filesystem::path& path) {
     for (;;) {
-        const ssize_t got = ::read(descriptor, to, count);
+        const ssize_t got = ::read(descriptor, to, std::min(count, memory::kFilePiece));
+        memory::step_forward();
         if (got >= 0) return static_cast<std::size_t>(got);
         if (errno != EINTR) fail(path, errno);
     }

@@ -17,6 +17,7 @@
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom::files {
 
@@ -46,11 +47,13 @@ class SafetensorsFile::OpenFile {
     /// All of `bytes`, from this place on; false if they can't be read.
     bool read(std::uint64_t place, std::span<char> bytes) const {
         while (!bytes.empty()) {
-            const ssize_t count = ::pread(file_, bytes.data(), bytes.size(), static_cast<off_t>(place));
+            const ssize_t count =
+                ::pread(file_, bytes.data(), std::min(bytes.size(), memory::kFilePiece), static_cast<off_t>(place));
             if (count < 0 && errno == EINTR) continue;
             if (count <= 0) return false;
             place += static_cast<std::uint64_t>(count);
             bytes = bytes.subspan(static_cast<std::size_t>(count));
+            memory::step_forward();
         }
         return true;
     }

@@ -16,6 +16,7 @@
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom::files {
 
@@ -56,11 +57,12 @@ class FileAside {
     void write(const void* data, std::size_t bytes) {
         const char* next = static_cast<const char*>(data);
         while (bytes > 0) {
-            const ssize_t written = ::write(file_, next, bytes);
+            const ssize_t written = ::write(file_, next, std::min(bytes, memory::kFilePiece));
             if (written < 0 && errno == EINTR) continue;
             if (written < 0) fail("can't be written");
             next += written;
             bytes -= static_cast<std::size_t>(written);
+            memory::step_forward();
         }
     }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 
 namespace headroom::kernels {
 
@@ -17,21 +18,27 @@ void CudaDevice::check_not_captured(const char* what) const {
 void CudaDevice::copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue) {
     check_usable();
     check_not_captured("a copy from the host");
+    const memory::WaitScope waits;
     write(host, device, bytes, queue);
+    memory::step_forward();
 }
 
 void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after) {
     check_usable();
     check_not_captured("a copy to the host");
     count_wait();
+    const memory::WaitScope waits;
     read(device, host, bytes, after);
+    memory::step_forward();
 }
 
 void CudaDevice::synchronize() {
     check_usable();
     check_not_captured("waiting for the device");
     count_wait();
+    const memory::WaitScope waits;
     finish();
+    memory::step_forward();
 }
 
 void CudaDevice::begin_capture() {
