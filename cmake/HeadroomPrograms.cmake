@@ -214,6 +214,19 @@ function(headroom_test_programs)
     endforeach()
 endfunction()
 
+# The program <name>, once more for emulated GPUs and the NCCL that stands in for NVIDIA's.
+function(headroom_emulated_program name source)
+    set(target emulated_${name})
+    add_executable(${target} ${source})
+    headroom_test_options(${target})
+    headroom_include_root(${target} PRIVATE examples)
+    get_target_property(libraries ${name} LINK_LIBRARIES)
+    target_link_libraries(${target} PRIVATE headroom_emulated_kernels ${libraries})
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/examples)
+    add_dependencies(${target} fake_nccl)
+    add_dependencies(tests_examples ${target})
+endfunction()
+
 # Of device code, what the tests of kernels execute is counted; what others do is written elsewhere, or not at all, in
 # silence, where a test leaves a program no room on the disk.
 set(HEADROOM_TEST_ENVIRONMENT "")
@@ -386,15 +399,9 @@ function(headroom_tests)
         set_property(TEST ${added} APPEND PROPERTY ENVIRONMENT "${environment}")
     endforeach()
     headroom_test_programs()
-    if(TARGET fake_nccl AND TARGET train_gpt)  # a training with a GPU for each process
-        add_executable(emulated_train_gpt ${PROJECT_SOURCE_DIR}/examples/train_gpt.cpp)
-        headroom_test_options(emulated_train_gpt)
-        headroom_include_root(emulated_train_gpt PRIVATE examples)
-        get_target_property(libraries train_gpt LINK_LIBRARIES)
-        target_link_libraries(emulated_train_gpt PRIVATE headroom_emulated_kernels ${libraries})
-        set_target_properties(emulated_train_gpt PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/examples)
-        add_dependencies(emulated_train_gpt fake_nccl)
-        add_dependencies(tests_examples emulated_train_gpt)
+    if(TARGET fake_nccl AND TARGET train_gpt)  # with a GPU for each process
+        headroom_emulated_program(train_gpt ${PROJECT_SOURCE_DIR}/examples/train_gpt.cpp)
+        headroom_emulated_program(scripted_rank ${PROJECT_SOURCE_DIR}/tests/examples/programs/scripted_rank.cpp)
     endif()
     if(HEADROOM_CUDA_EMULATED)
         set(emulated HEADROOM_EMULATED_GPU_PROGRAMS=${PROJECT_BINARY_DIR}/bench/gpu)

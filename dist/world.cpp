@@ -18,11 +18,14 @@
 #include <fmt/format.h>
 
 #include <headroom/dist/internal/mpi_plugin.hpp>
+#include <headroom/dist/internal/sockets.hpp>
+#include <headroom/dist/internal/watch.hpp>
 #include <headroom/dist/nccl.hpp>
 #include <headroom/dist/tcp.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/progress.hpp>
 #include <headroom/memory/shared_library.hpp>
 
 namespace headroom::dist {
@@ -34,7 +37,9 @@ struct MpiJob {
 
     /// An error that is on its way must reach `abort` first: MPI's end waits for the others.
     ~MpiJob() {
-        if (std::uncaught_exceptions() == exceptions) mpi->finish();
+        if (std::uncaught_exceptions() != exceptions) return;
+        const memory::WaitScope waits;
+        mpi->finish();
     }
 };
 
@@ -108,6 +113,18 @@ const headroom_mpi_table* open_mpi(const char* told_by) {
     }
 }
 
+/// "4 ranks", as far as the environment says how many.
+std::string ranks_told(const char* told_by) {
+    const std::string_view ranks = variable(told_by);
+    return std::string_view(told_by) == "PMIX_RANK" ? "the job's ranks" : fmt::format("{} ranks", ranks);
+}
+
+/// Seconds; 0 means for ever.
+double seconds(const char* name, double told) {
+    if (!(told >= 0)) throw Error(fmt::format("{} must be at least 0 seconds, not {:g}", name, told));
+    return told == 0 ? 1e9 : told;
+}
+
 /// Processors that this process may run on.
 int allowed_processors() {
     cpu_set_t set;
@@ -140,14 +157,17 @@ int World::told_rank() {
     return variable("WORLD_SIZE").empty() ? 0 : std::atoi(std::string(variable("RANK")).c_str());
 }
 
-World World::join() {
+World World::join(const JoinOptions& options) {
     World world;
+    world.options_ = {.join_timeout = seconds("join_timeout", options.join_timeout),
+                      .rank_timeout = seconds("rank_timeout", options.rank_timeout)};
     const char* const told_by = job_variable();
     if (!told_by) {
         world.read_launcher();
         return world;
     }
     const headroom_mpi_table* const mpi = open_mpi(told_by);
+    const JoinDeadline deadline(told_rank(), ranks_told(told_by), world.options_.join_timeout);
     int rank = 0, ranks = 1, local_ranks = 1;
     if (const char* why = mpi->start(&rank, &ranks, &world.local_rank_, &local_ranks))
         throw Error(fmt::format("MPI can't be started: {}", why));
@@ -161,7 +181,16 @@ World World::join() {
     world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
     world.share_processors();
+    world.watch(local_ranks == ranks ? "127.0.0.1" : "");
     return world;
+}
+
+/// All ranks call it.
+void World::watch(const std::string& first_host) const {
+    std::string why_not;
+    watch_ = Watch::begin(*group_, first_host, options_.rank_timeout, why_not);
+    if (rank_ == 0 && !why_not.empty())
+        fmt::print(stderr, "ranks that hang are not seen, since not all ranks reach rank 0: {}\n", why_not);
 }
 
 World::~World() = default;
@@ -207,7 +236,9 @@ void World::read_launcher() {
 
 /// What a launcher without an MPI has started joins when it has to say something.
 void World::meet() const {
-    if (ranks_ > 1 && !group_) group_ = hosts_over_tcp({rank_, ranks_, address_});
+    if (ranks_ == 1 || group_) return;
+    group_ = hosts_over_tcp({rank_, ranks_, address_}, options_.join_timeout);
+    watch(Address::parse(address_).host);
 }
 
 Context World::context(ContextOptions options) const {
@@ -227,7 +258,7 @@ Context World::cuda(ContextOptions options) const {
     if (ranks_ > 1 && gpus > 0) {
         meet();
         refuse_one_gpu_twice(*group_, kernels::cuda_uuid(own));
-        options.group = over_nccl(group_);
+        options.group = watch_->look_after(over_nccl(group_, {.patience = options_.join_timeout}));
     }
     return Context::cuda(own, std::move(options));
 }

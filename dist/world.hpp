@@ -16,12 +16,26 @@
 
 namespace headroom::dist {
 
+class Watch;
+
+/// How long ranks wait for others, in seconds; 0: without end.
+struct JoinOptions {
+    double join_timeout = 300;  ///< until all have come
+    double rank_timeout = 600;  ///< while another one makes no progress
+};
+
 class World {
   public:
-    /// Joins the job that the environment tells of; alone if it tells of none, or of one process. Errors: Error in a
-    /// line if there is a job that can't be joined: no MPI in this build, MPI's own reason, or variables of a launcher
-    /// that are not complete. What a launcher without an MPI has started joins in `context` or `cuda`, over TCP.
-    static World join();
+    /// Joins the job that the environment tells of; alone if it tells of none, or of one process. From then on a thread
+    /// of each process watches the ranks: when one has ended, or the others have waited for `rank_timeout` seconds for
+    /// one that makes no progress, a line on standard error names it, and all processes end with status 1. Progress is
+    /// an op, an exchange, a batch or a piece of a file, by the thread that joined; code that does none of these for so
+    /// long calls `memory::step_forward` now and then. Errors: Error in a line if there is a job that can't be joined:
+    /// no MPI in this build, MPI's own reason, or variables of a launcher that are not complete; for a time below 0.
+    /// When ranks do not come within `join_timeout` seconds, the process ends in the same way. Where not all ranks
+    /// reach rank 0 over TCP, a line on standard error says that nothing watches them. What a launcher without an MPI
+    /// has started joins in `context` or `cuda`, over TCP.
+    static World join(const JoinOptions& options = {});
     ~World();
     World(World&& other) noexcept = default;
     World& operator=(World&&) = delete;
@@ -55,11 +69,14 @@ class World {
     void read_launcher();
     void share_processors();
     void meet() const;
+    void watch(const std::string& first_host) const;
 
     int rank_ = 0, ranks_ = 1;
     std::string address_;  ///< where ranks without an MPI meet; empty with one
     mutable std::shared_ptr<Group> group_;
+    mutable std::shared_ptr<Watch> watch_;  ///< until MPI has ended, which waits for all
     std::shared_ptr<const struct MpiJob> job_;
+    JoinOptions options_;
     int threads_ = 0;
     int local_rank_ = 0, local_ranks_ = 1;  ///< among those of this machine
     std::string remark_;

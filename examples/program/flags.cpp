@@ -34,6 +34,7 @@ void add_device(CLI::App& app, Flags& flags) {
                "with --device dry: predict each of so many processes that mpirun starts, which share a step's "
                "micro-batches")
         ->check(whole(1, 1 << 20));
+    add_timeouts(app, flags.timeouts);
     add_option(app, "--memory-limit", flags.memory_limit,
                "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
         ->transform(bytes());

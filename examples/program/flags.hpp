@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <headroom/core/context.hpp>
+#include <headroom/dist/world.hpp>
 #include <headroom/examples/program/gpu_flags.hpp>
 #include <headroom/examples/program/stored_flags.hpp>
 #include <headroom/training/options.hpp>
@@ -27,7 +28,8 @@ struct Flags {
     std::string device = "cpu";
     GpuFlags gpu;
     int threads = 0;
-    int ranks = 0;  ///< processes that a dry run stands for; 0: this one
+    int ranks = 0;               ///< processes that a dry run stands for; 0: this one
+    dist::JoinOptions timeouts;  ///< which `run` has read before
     std::uint64_t seed = 1337;
     std::size_t memory_limit = 0;
     ComputeOptions compute;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <headroom/core/nearest.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/processes.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -60,9 +61,21 @@ void flush_results() {
 
 std::optional<dist::World> joined;
 
+/// Of the command line, whose other flags are looked at when all have joined: the first one speaks for all.
+dist::JoinOptions timeouts(const CLI::App& app, int argc, char** argv) {
+    dist::JoinOptions options;
+    if (!app.get_option_no_throw("--join-timeout")) return options;
+    CLI::App flags;
+    flags.set_help_flag();
+    flags.allow_extras();
+    add_timeouts(flags, options);
+    flags.parse(argc, argv);
+    return options;
+}
+
 /// Joins the processes that there are.
-void join() {
-    joined.emplace(dist::World::join());
+void join(const dist::JoinOptions& options) {
+    joined.emplace(dist::World::join(options));
     if (!joined->remark().empty()) fmt::print(stderr, "{}\n", joined->remark());
     if (joined->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null can't be opened");
 }
@@ -79,6 +92,17 @@ void wait_for_turn() {
 const dist::World& world() {
     if (!joined) joined.emplace(dist::World::join());
     return *joined;
+}
+
+void add_timeouts(CLI::App& app, dist::JoinOptions& options) {
+    add_option(app, "--join-timeout", options.join_timeout,
+               "with several processes: seconds that all have to come; 0: without end")
+        ->check(real(0, 1e9))
+        ->capture_default_str();
+    add_option(app, "--rank-timeout", options.rank_timeout,
+               "with several processes: seconds that they wait for one that makes no progress; 0: without end")
+        ->check(real(0, 1e9))
+        ->capture_default_str();
 }
 
 void expect_alone(const char* program) {
@@ -98,7 +122,7 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         return code;
     };
     try {
-        join();
+        join(timeouts(app, argc, argv));
         app.parse(argc, argv);
         body();
         flush_results();

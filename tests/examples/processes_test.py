@@ -107,6 +107,7 @@ class Processes(ProcessesCase):
                 (4, ("--accumulate", 2), 1, "--accumulate 2: 4 processes need a micro-batch each; --batch 2 --accumulate 4 is the same step"),
                 (2, ("--device", "dry"), 2, "--device dry is for one process"),
                 (2, ("--nonsense",), 2, "there is no --nonsense"),
+                (2, ("--rank-timeout", -1), 2, "--rank-timeout: Value -1 not in range"),
                 (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
                 (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
                 (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")):
@@ -115,6 +116,19 @@ class Processes(ProcessesCase):
             self.assertEqual(len(lines), 1, errors)
             self.assertIn(part, lines[0])
         self.fails(2, ["--ranks", 2], "--ranks is for --device dry")
+
+    def test_timeouts_are_flags(self):
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exit 0; else exec "$@"; fi'
+        _, errors = self.together(2, "--join-timeout", 2, status=1, wrap=("sh", "-c", script, "-"))
+        (line,) = self.own_lines(errors)
+        self.assertIn("rank 1: not all of 2 ranks have come within 2 s", line)
+        saved = self.path("stopped.safetensors")
+        job, ranks = self.start_and_tell(2, "--rank-timeout", 5, "--steps", 100000, "--save", saved, "--save-every", 1)
+        self.wait_for(saved)
+        os.kill(ranks[1], signal.SIGSTOP)
+        (line,) = self.own_lines(job.communicate()[1])
+        self.assertIn("rank 1 has made no progress for 5 s while others wait", line)
+        self.succeeds("--resume", saved, "--stop-after", 1)
 
     def test_ranks_that_differ_say_in_what(self):
         for flags, *parts in (("--lr 0.5", "process 1 has", "lr"),

@@ -1,0 +1,171 @@
+// The watch over ranks, which are threads here: what ends the process, and with which line.
+#include <headroom/dist/internal/watch.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/dist/nccl.hpp>
+#include <headroom/dist/threads.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::dist {
+namespace {
+
+using testing::ExitedWithCode;
+using testing::HasSubstr;
+
+constexpr const char* kHere = "127.0.0.1";
+/// Far longer than a test takes.
+constexpr double kLong = 1000;
+
+[[noreturn]] void hang() {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+/// Waits for others, who never come.
+[[noreturn]] void wait_without_end() {
+    const memory::WaitScope waits;
+    hang();
+}
+
+void watched(int ranks, double patience, const std::function<void(int rank, Watch& watch)>& work) {
+    run_ranks(ranks, [&](const std::shared_ptr<Group>& hosts) {
+        std::string why_not;
+        const std::shared_ptr<Watch> watch = Watch::begin(*hosts, kHere, patience, why_not, kLong);
+        if (!why_not.empty()) throw Error(why_not);
+        work(hosts->rank(), *watch);
+    });
+}
+
+class WatchDeath : public testing::Test {
+  protected:
+    WatchDeath() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST(Watch, LetsRanksLeaveInAnyOrder) {
+    for (const int last : {0, 1, 2}) {
+        watched(3, kLong, [&](int rank, Watch&) {
+            if (rank == last) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        });
+    }
+}
+
+TEST(Watch, EndsNothingWhileARankMoves) {
+    watched(2, 1, [](int rank, Watch&) {  // ticks of a tenth of a second
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+        while (rank == 1 && std::chrono::steady_clock::now() < end) memory::step_forward();
+        const memory::WaitScope waits;
+        std::this_thread::sleep_until(end);
+    });
+}
+
+TEST_F(WatchDeath, NamesARankThatHangs) {
+    EXPECT_EXIT(watched(3, 0.5, [](int rank, Watch&) { rank == 2 ? hang() : wait_without_end(); }), ExitedWithCode(1),
+                "^rank 2 has made no progress for 0.5 s while others wait");
+    EXPECT_EXIT(watched(3, 0.5, [](int rank, Watch&) { rank == 0 ? hang() : wait_without_end(); }), ExitedWithCode(1),
+                "^rank 0 has made no progress for 0.5 s while others wait");
+    EXPECT_EXIT(watched(3, 0.5, [](int, Watch&) { wait_without_end(); }), ExitedWithCode(1),
+                "^all ranks have waited for each other for 0.5 s");
+}
+
+/// Of which the others learn nothing.
+void end_with_an_error(const std::shared_ptr<Group>& hosts) {
+    std::string why_not;
+    try {
+        const std::shared_ptr<Watch> watch = Watch::begin(*hosts, kHere, kLong, why_not, kLong);
+        throw Error("it fails");
+    } catch (const Error&) {
+        hang();
+    }
+}
+
+TEST_F(WatchDeath, NamesARankThatHasEnded) {
+    for (const int victim : {0, 1}) {
+        EXPECT_EXIT(run_ranks(2,
+                              [&](const std::shared_ptr<Group>& hosts) {
+                                  if (hosts->rank() == victim) end_with_an_error(hosts);
+                                  std::string why_not;
+                                  const auto watch = Watch::begin(*hosts, kHere, kLong, why_not, kLong);
+                                  wait_without_end();
+                              }),
+                    ExitedWithCode(1), fmt::format("^rank {} has ended without finishing the job", victim));
+    }
+}
+
+/// NCCL, as far as a watch asks for it.
+class FailingGroup final : public NcclGroup {
+  public:
+    explicit FailingGroup(std::string why) : NcclGroup(0, 1), why_(std::move(why)) {}
+    std::string failure() override { return why_; }
+    void abort() override { dprintf(told_, "aborted\n"); }
+
+    std::string why_;
+    const int told_ = dup(STDERR_FILENO);  // a watch that ends the process lets nobody else speak there
+
+  private:
+    void do_exchange(const std::byte*, std::span<const Extent>, std::byte*, std::span<const Extent>) override {}
+};
+
+TEST_F(WatchDeath, LooksAfterWhatElseIsWaitedFor) {
+    const auto hang_with = [](const char* failure) {
+        return [failure](int rank, Watch& watch) {
+            const auto group = watch.look_after(std::make_shared<FailingGroup>(rank == 1 ? failure : ""));
+            rank == 1 ? hang() : wait_without_end();
+        };
+    };
+    EXPECT_EXIT(watched(2, kLong, hang_with("rank 1: NCCL has failed")), ExitedWithCode(1),
+                "^rank 1: NCCL has failed\naborted\n");
+    EXPECT_EXIT(watched(2, 0.5, hang_with("")), ExitedWithCode(1), "^rank 1 has made no progress [^\n]*\naborted\n");
+}
+
+TEST_F(WatchDeath, LooksAfterNcclWhereRanksDoNotReachEachOther) {
+    const auto fail = [](const std::shared_ptr<Group>& hosts) {
+        std::string why_not;
+        const auto watch = Watch::begin(*hosts, "nowhere.invalid", kLong, why_not, 0.2);
+        const auto group = watch->look_after(std::make_shared<FailingGroup>("NCCL has failed"));
+        hang();
+    };
+    EXPECT_EXIT(run_ranks(2, fail), ExitedWithCode(1), "NCCL has failed\naborted\n");
+}
+
+TEST(Watch, LooksAfterAGroupAsLongAsSomebodyHasIt) {
+    watched(2, 0.2, [](int, Watch& watch) {  // ticks of a fiftieth of a second
+        const auto state = std::make_shared<FailingGroup>("");
+        watch.look_after(state);
+        EXPECT_EQ(state.use_count(), 1);
+        state->why_ = "what nobody asks for any more";
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    });
+}
+
+TEST(Watch, SaysWhyARankIsNotReached) {
+    run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
+        std::string why_not;
+        Watch::begin(*hosts, "nowhere.invalid", kLong, why_not, 0.2);
+        EXPECT_THAT(why_not, HasSubstr("rank 1"));
+    });
+}
+
+TEST_F(WatchDeath, BoundsWhatJoiningTakes) {
+    EXPECT_EXIT(
+        {
+            const JoinDeadline deadline(1, "2 ranks", 0.1);
+            hang();
+        },
+        ExitedWithCode(1), "^rank 1: not all of 2 ranks have come within 0.1 s; --join-timeout");
+    const JoinDeadline deadline(1, "2 ranks", kLong);  // which passes without a wait
+}
+
+}  // namespace
+}  // namespace headroom::dist

@@ -1,0 +1,104 @@
+"""What ends a job under mpirun whose ranks hang, end or never come, and what does not."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from processes import ENVIRONMENT, RUN, ProcessesCase, runs
+from program import EXAMPLES
+
+RANK = os.path.abspath(os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "scripted_rank"))
+GPU_RANK = os.path.join(os.path.dirname(RANK), "emulated_scripted_rank")
+NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
+# Seconds: far more than a test takes, and so few that it passes.
+LONG, SHORT = 1000, 2
+
+
+@unittest.skipUnless(os.path.exists(RANK), "scripted_rank was not built")
+class Watch(ProcessesCase):
+    program = RANK
+    environment = {**ENVIRONMENT, "HEADROOM_NCCL": NCCL}
+
+    @classmethod
+    def command(cls, *flags):
+        return [cls.program, "cpu" if cls.program == RANK else "cuda", *map(str, flags)]
+
+    def ends(self, processes, *words, join=LONG, ranks=LONG, mpirun=(), wrap=()):
+        """Status and the ranks' own lines of a job that ends by itself."""
+        job = subprocess.run([*RUN, *mpirun, "-np", str(processes), *wrap, *self.command(join, ranks, *words)], text=True,
+                             capture_output=True, env=self.environment, check=False)
+        return job.returncode, [line for line in job.stderr.splitlines() if line.startswith(("rank ", "ranks ", "all ranks "))]
+
+    def test_a_rank_that_hangs_is_named(self):
+        for hanging in (0, 1):
+            status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
+            self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for 2 s while others wait; --rank-timeout sets "
+                                                   "how long they do"]))
+
+    def test_ranks_that_wait_for_each_other_are_told(self):
+        status, lines = self.ends(2, "0:exchange", ranks=SHORT)  # the other one waits for the end of all
+        self.assertEqual((status, lines), (1, ["all ranks have waited for each other for 2 s; --rank-timeout sets how long they do"]))
+
+    def test_a_rank_that_is_killed_is_named_where_no_launcher_ends_the_others(self):
+        for victim in (0, 1):
+            _, lines = self.ends(2, "exchange", f"{victim}:kill", "exchange", mpirun=("--enable-recovery",))
+            self.assertEqual(lines, [f"rank {victim} has ended without finishing the job, which ends all ranks"])
+
+    def test_a_rank_that_never_comes_is_waited_for_so_long(self):
+        """It has ended well before MPI begins, or hangs there."""
+        for instead in ("exit 0", "sleep 1000"):
+            script = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {instead}; else exec "$@"; fi'
+            status, lines = self.ends(2, "exchange", join=SHORT, wrap=("sh", "-c", script, "-"))
+            self.assertEqual((status, lines), (1, ["rank 1: not all of 2 ranks have come within 2 s; --join-timeout sets how long "
+                                                   "they may take"]))
+
+    def test_one_that_works_for_longer_ends_nothing(self):
+        self.assertEqual(self.ends(2, "exchange", "1:work=8", "exchange", ranks=3), (0, []))
+
+    def test_a_job_that_was_suspended_goes_on(self):
+        for words in (("exchange", "say=ready", "1:work=4", "exchange"), ("exchange", "say=ready", "work=4", "exchange")):
+            job, ranks = self.start_and_tell(2, LONG, 3, *words)
+            for _ in range(2):
+                self.assertEqual(job.stderr.readline(), "ready\n")
+            for rank in ranks:
+                os.kill(rank, signal.SIGSTOP)
+            time.sleep(7)
+            for rank in ranks:
+                os.kill(rank, signal.SIGCONT)
+            out, errors = job.communicate()
+            self.assertEqual((job.returncode, errors), (0, ""), out)
+            self.assertFalse([rank for rank in ranks if runs(rank)])
+
+    def launched_ends(self, *words, ranks=LONG):
+        """The same of two that no MPI has started, and that no launcher ends: the lines of each."""
+        jobs = self.launch(LONG, ranks, *words)
+        ends = [job.communicate()[1].splitlines() for job in jobs]
+        return [job.returncode for job in jobs], ends
+
+    def test_ranks_without_an_mpi_are_watched(self):
+        named = "rank 1 has made no progress for 2 s while others wait; --rank-timeout sets how long they do"
+        self.assertEqual(self.launched_ends("exchange", "1:hang", "exchange", ranks=SHORT), ([1, 1], [[named], []]))
+        self.assertEqual(self.launched_ends("exchange", "1:work=5", "exchange", ranks=3), ([0, 0], [[], []]))
+        (alone,) = self.launch(SHORT, LONG, "exchange", ranks=((0, {}),))
+        self.assertIn("rank 1 of 2 has not come within 2 s", alone.communicate()[1])
+        self.assertEqual(alone.returncode, 1)
+
+
+@unittest.skipUnless(os.path.exists(GPU_RANK), "no emulated GPU in this build")
+class GpuWatch(Watch):
+    """The same where ranks wait for what an emulated GPU exchanges over the NCCL of tests/dist/fake_nccl, which waits without end
+    for a rank that does not come."""
+
+    program = GPU_RANK
+
+    def test_nccls_own_reason_is_told(self):
+        """A rank that fails aborts NCCL, of which the other one, which waits for the GPU, learns by asking."""
+        status, lines = self.ends(2, "exchange", "1:work=2", "1:fail", "exchange", ranks=60)
+        self.assertEqual((status, len(lines)), (1, 1), lines)
+        # A first rank that comes to its exchange later than that meets the error by itself.
+        self.assertRegex(lines[0], "^rank 0: (an earlier exchange|rank 0: ncclGroupEnd) failed: remote process exited")
+
+
+if __name__ == "__main__":
+    unittest.main()
