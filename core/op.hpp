@@ -60,6 +60,9 @@ struct OpInfo {
     /// others.
     std::uint8_t differentiable_outputs = 255;
     std::uint8_t as_is = 0;  ///< bit i: input i is never cast, whatever `precision` says of the others
+    /// What is computed of a sample depends on the others: in smaller micro-batches it is another training. For
+    /// statistics of a batch, and losses over its pairs.
+    bool couples_samples = false;
 };
 
 /// The result of forward: the arrays that backward needs, and the output or outputs.

@@ -129,10 +129,4 @@ void BatchNorm2d::take_in(const Tensor& mean, const Tensor& variance, double val
     context().after_backward(update, [of, running](Exec& exec) { take_in_all(exec, *of, nullptr, running); });
 }
 
-bool takes_batch_statistics(const Parameters& parameters) {
-    return std::ranges::any_of(parameters.all(), [](const Parameter& parameter) {
-        return parameter.path.ends_with("num_batches_tracked");  // frozen layers count nothing
-    });
-}
-
 }  // namespace headroom::nn

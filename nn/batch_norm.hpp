@@ -47,7 +47,4 @@ class BatchNorm2d : public Module<BatchNorm2d> {
     void take_in(const Tensor& mean, const Tensor& variance, double values) const;
 };
 
-/// True if a layer normalises by the statistics of its micro-batch: smaller micro-batches are then another training.
-bool takes_batch_statistics(const Parameters& parameters);
-
 }  // namespace headroom::nn

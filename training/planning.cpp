@@ -62,10 +62,10 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
         options.accumulate = saved->division.accumulate;
     }
     options = without_files(std::move(options));
-    const auto batch_statistics = std::make_shared<bool>(false);
+    const auto couples_samples = std::make_shared<bool>(false);
     const std::optional<bool> split = options.resume.empty() ? options.split_batch : false;
     plan::Workload workload{.division = {options.batch, options.accumulate},
-                            .may_split = [=] { return split.value_or(!*batch_statistics); }};
+                            .may_split = [=] { return split.value_or(!*couples_samples); }};
     for (const Recompute& way : options.recomputes) {
         if (!way.policies.empty()) {
             workload.ways.push_back(way.policies);
@@ -74,7 +74,7 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
         }
     }
     workload.run = [=, options = std::move(options)](Context& dry, const plan::Division& division) {
-        *batch_statistics = rehearse_on(dry, task, divided(options, division)).batch_statistics;
+        *couples_samples = rehearse_on(dry, task, divided(options, division)).couples_samples;
     };
     return workload;
 }

@@ -99,7 +99,7 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
 bool may_split(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
     if (options.split_batch) return *options.split_batch;
     Context dry = Context::dry(profile.endless());
-    return !rehearse_on(dry, task, options).batch_statistics;
+    return !rehearse_on(dry, task, options).couples_samples;
 }
 
 /// How processes share what one alone can't hold: "2 processes (mpirun -np 2) with --shard gradients --budget
@@ -147,7 +147,7 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
             session.allocated_bytes(Category::optimizer_state),
             session.parameters(),
             session.steps(),
-            session.takes_batch_statistics(),
+            session.couples_samples(),
             session.graph_refusal(),
             {},
             {}};

@@ -15,7 +15,6 @@
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/batch_norm.hpp>
 
 namespace headroom::training {
 
@@ -277,7 +276,7 @@ std::vector<std::vector<std::int64_t>> Session::work_of_ranks() {
     return work;
 }
 
-bool Session::takes_batch_statistics() const { return nn::takes_batch_statistics(parameters_); }
+bool Session::couples_samples() const { return context_.tape().statistics().couples_samples; }
 
 std::size_t Session::allocated_bytes(Category category) const {
     return context_.memory().statistics().allocated_by_category[static_cast<std::size_t>(category)];

@@ -81,8 +81,9 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
-    /// True if a layer normalises by the statistics of its micro-batch, so that other micro-batches are another step.
-    bool takes_batch_statistics() const;
+    /// True if an op of the steps so far couples the samples of a micro-batch, so that other micro-batches are another
+    /// step.
+    bool couples_samples() const;
     /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
     /// By rank, numbers that are the same for ranks which do the same work: as many micro-batches, as large shares.

@@ -37,7 +37,7 @@ struct Forecast {
     std::size_t optimizer_state_bytes = 0;
     std::int64_t parameters = 0;
     std::int64_t steps = 0;                          ///< of the whole training
-    bool batch_statistics = false;                   ///< a layer normalises by the statistics of its micro-batch
+    bool couples_samples = false;                    ///< an op does: smaller micro-batches are another training
     std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
     std::optional<double> step_seconds = {};         ///< by the options' costs
     std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step

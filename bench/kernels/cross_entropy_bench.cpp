@@ -18,7 +18,7 @@ struct Loss {
         : shape{state.range(0), state.range(1)},
           logits(shape),
           output(shape),
-          lse({shape[0]}),
+          lse({shape[0], 2}),
           loss(kernels::Shape{}),
           terms(contiguous_view(&count_of_terms, kernels::Dtype::f64, {})),
           indices(static_cast<std::size_t>(shape[0])),

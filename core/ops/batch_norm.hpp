@@ -18,7 +18,8 @@ namespace ops {
 
 /// Mean and variance of each channel.
 struct BatchMoments {
-    static constexpr OpInfo info{.name = "batch_moments", .cost = Cost::expensive, .precision = Precision::full};
+    static constexpr OpInfo info{
+        .name = "batch_moments", .cost = Cost::expensive, .precision = Precision::full, .couples_samples = true};
     using Attrs = NoAttrs;
     struct Saved {};
     static OpResult<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs& attrs, const Array& x);

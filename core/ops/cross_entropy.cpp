@@ -33,6 +33,12 @@ WeightsOfClasses::WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOption
     view.total = total.view();
 }
 
+Array empty_lse(Exec& exec, const Array& targets, Dtype logits) {
+    Shape shape = targets.shape();
+    shape.push_back(2);
+    return exec.empty(shape, compute_dtype(logits));
+}
+
 kernels::CrossEntropyOptions attributes_of(const char* op, const CrossEntropyOptions& options) {
     if (options.class_weights.requires_grad()) {
         throw Error(std::string(op) + ": class_weights must not require a gradient; call detach() on them");
@@ -52,7 +58,7 @@ OpResult<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exe
     const Dtype compute = compute_dtype(logits.dtype);
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
-    Array lse = exec.empty(targets.shape(), compute);
+    Array lse = empty_lse(exec, targets, logits.dtype);
     const WeightsOfClasses classes(exec, attrs, weights, logits.dtype);
     exec.run<kernels::CrossEntropyPlan>(logits.view(), targets.view(), classes.view, attrs, loss.view(), terms.view(),
                                         0.0f, lse.view());

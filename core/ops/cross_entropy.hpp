@@ -51,6 +51,9 @@ struct WeightsOfClasses {
     kernels::ClassWeights view;
 };
 
+/// Room for what backward needs of each row's logits: [..., 2], as kernels/cross_entropy/cross_entropy.hpp has it.
+Array empty_lse(Exec& exec, const Array& targets, Dtype logits);
+
 /// The options without the weights. Errors: Error for weights that require a gradient.
 kernels::CrossEntropyOptions attributes_of(const char* op, const CrossEntropyOptions& options);
 

@@ -173,7 +173,7 @@ OpResult<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy:
     const Dtype compute = compute_dtype(x.dtype);
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
-    Saved saved{x, weight, targets, class_weights, exec.empty(targets.shape(), compute), {}};
+    Saved saved{x, weight, targets, class_weights, empty_lse(exec, targets, x.dtype), {}};
     Kept kept = room_to_keep(exec, x, weight, class_weights);
     const JointTarget dx = overwritten(kept.dx), dweight = overwritten(kept.dweight);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);

@@ -49,7 +49,7 @@ struct LinearCrossEntropy {
 /// sum over rows is f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but of 128
 /// rows at least; on a GPU as many as fit into the scratch budget, with rows in steps of 64 elements. Keeps for
 /// backward: the gradients of x (of its dtype; f32 for f16) and weight (f32; f64 for f64) where they require one, if
-/// these fit into the budget; else x, weight and an f32 for each row. Forward computes the gradients for a loss's
+/// these fit into the budget; else x, weight and two f32 for each row. Forward computes the gradients for a loss's
 /// gradient of 1 (2^15 in f16, so that small probabilities count); backward multiplies them by the actual one. In f32
 /// that gives the same bits where it is a power of two. f16 with class weights keeps none. Errors: those of the two;
 /// Error from backward if x or weight was set to require a gradient only after the loss was computed.

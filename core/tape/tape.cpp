@@ -173,6 +173,7 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
     record->arena_offset = offset;
     records_.push_back(record);
     ++statistics_.recorded;
+    statistics_.couples_samples |= op.info.couples_samples;
     return record;
 }
 
@@ -340,7 +341,16 @@ void Tape::truncate(std::size_t count) noexcept {
     while (records_.size() > count) pop_record();
 }
 
-void Tape::clear() noexcept { truncate(0); }
+void Tape::clear() noexcept {
+    truncate(0);
+    number_anew();
+}
+
+/// Calls and ops are numbered within a micro-batch, so that those of another step have the same numbers.
+void Tape::number_anew() noexcept {
+    std::fill(calls_.begin(), calls_.end(), 0);
+    outer_ops_ = 0;
+}
 
 void Tape::unused(Value* value) noexcept {
     if (observer_ && !in_backward_) observer_->let_go(*value, records_.size());
@@ -360,10 +370,7 @@ TapeRegion* Tape::open_region(PathId path, const Policy* policy) {
     region.policy = policy;
     region.deciding = policy ? &region : region_ ? region_->deciding : nullptr;
     region.path = path;
-    if (records_.empty() && !region_) {
-        std::fill(calls_.begin(), calls_.end(), 0);
-        outer_ops_ = 0;
-    }
+    if (records_.empty() && !region_) number_anew();
     if (path >= calls_.size()) calls_.resize(path + 1);
     region.call = calls_[path]++ + (path == 0);  // call 0 of the path "" is what lies outside of modules
     region.records.first = static_cast<std::uint32_t>(records_.size());
@@ -371,6 +378,7 @@ TapeRegion* Tape::open_region(PathId path, const Policy* policy) {
 }
 
 TapeRegion* Tape::open_micro_batch(const Policy* policy) {
+    number_anew();  // what made its batch may have run ops, which are still on the tape
     open_region(0, policy);
     calls_[0] = 0;
     region_->call = 0;

@@ -268,7 +268,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     trainer.news([&] { return skipped.news(); });
     say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
         size_text(forecast.resident_bytes()));
-    if (forecast.batch_statistics && fitted.accumulate > 1) {
+    if (forecast.couples_samples && fitted.accumulate > 1) {
         fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
                    fitted.batch * fitted.accumulate);
     }

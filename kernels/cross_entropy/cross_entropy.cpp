@@ -32,32 +32,34 @@ class Weights {
     View view_;
 };
 
+/// The sum of x - shift, each times its weight; without weights they are 1.
 template <class T>
-double product_of_runs(const T* a, const T* b, std::int64_t count) {
+double sum_beyond(T shift, const T* x, const T* weights, std::int64_t count) {
     T sum = 0;
+    if (weights) {
 #pragma omp simd reduction(+ : sum)
-    for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
+        for (std::int64_t i = 0; i < count; ++i) sum += weights[i] * (x[i] - shift);
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t i = 0; i < count; ++i) sum += x[i] - shift;
+    }
     return static_cast<double>(sum);
 }
 
 /// The loss of one row.
 template <class T>
-double row_loss(RowReader<T>& row, std::int64_t classes, const Weights& weights, double own, T target_logit, T lse,
-                double smoothing) {
-    const double loss = (1 - smoothing) * own * (static_cast<double>(lse) - static_cast<double>(target_logit));
+double row_loss(RowReader<T>& row, std::int64_t classes, const Weights& weights, double own, T target_logit,
+                const T* lse, double smoothing) {
+    const auto largest = static_cast<double>(lse[0]), logarithm = static_cast<double>(lse[1]);
+    const double loss = (1 - smoothing) * own * (largest - static_cast<double>(target_logit) + logarithm);
     if (smoothing == 0) return loss;
     double sum = 0;
-    if (weights.given()) {
-        RowReader<T> factors(weights.row(), 0);
-        for_each_chunk(classes, [&](std::int64_t begin, std::int64_t count) {
-            sum += product_of_runs(factors(begin, count), row(begin, count), count);
-        });
-    } else {
-        for_each_chunk(classes, [&](std::int64_t begin, std::int64_t count) {
-            sum += static_cast<double>(combine_run<Sum>(row(begin, count), count));
-        });
-    }
-    return loss + smoothing * (weights.total() * static_cast<double>(lse) - sum) / static_cast<double>(classes);
+    RowReader<T> factors(weights.row(), 0);
+    for_each_chunk(classes, [&](std::int64_t begin, std::int64_t count) {
+        const T* const w = weights.given() ? factors(begin, count) : nullptr;
+        sum += sum_beyond(lse[0], row(begin, count), w, count);
+    });
+    return loss + smoothing * (weights.total() * logarithm - sum) / static_cast<double>(classes);
 }
 
 void add_to_scalar(double value, float beta, const View& scalar) {
@@ -79,9 +81,10 @@ struct RowFactors {
 
 /// `weights` is null where all classes are alike.
 template <class T>
-void row_gradient(RowReader<T>& in, RowReader<T>* weights, std::int64_t target, T lse, const RowFactors<T>& factors,
-                  const Rows& out, float beta, std::int64_t row) {
+void row_gradient(RowReader<T>& in, RowReader<T>* weights, std::int64_t target, const T* lse,
+                  const RowFactors<T>& factors, const Rows& out, float beta, std::int64_t row) {
     T buffer[kChunk];
+    const T largest = lse[0], logarithm = lse[1];
     for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
         const T* x = in(begin, count);
         T* dx = out.target(row, begin, count, buffer, beta);
@@ -89,11 +92,11 @@ void row_gradient(RowReader<T>& in, RowReader<T>* weights, std::int64_t target, 
             const T* w = (*weights)(begin, count);
 #pragma omp simd
             for (std::int64_t i = 0; i < count; ++i)
-                dx[i] = factors.probability * math::exp(x[i] - lse) - factors.everywhere * w[i];
+                dx[i] = factors.probability * math::exp(x[i] - largest - logarithm) - factors.everywhere * w[i];
         } else {
 #pragma omp simd
             for (std::int64_t i = 0; i < count; ++i)
-                dx[i] = factors.probability * math::exp(x[i] - lse) - factors.everywhere;
+                dx[i] = factors.probability * math::exp(x[i] - largest - logarithm) - factors.everywhere;
         }
         if (target >= begin && target < begin + count) dx[target - begin] -= factors.own;
         out.write(dx, row, begin, count, beta);
@@ -139,13 +142,13 @@ void CrossEntropyPlan::run(CpuStream& stream, std::byte*) const {
             for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
                 RowReader<T> row(rows, i);
                 const auto [largest, sum] = sum_exp(row, rows.length());
-                lse_.as<T>()[i] = largest + math::log(sum);
+                T* const lse = lse_.as<T>() + 2 * i;
+                lse[0] = largest, lse[1] = math::log(sum);
                 const std::int64_t target = classes[i];
                 if (target == options_.ignore_index) continue;
                 const T logit = load_one<T>(rows.at(i, target), logits_.dtype);
                 const double own = weights[target];
-                sums[part] +=
-                    row_loss(row, rows.length(), weights, own, logit, lse_.as<T>()[i], options_.label_smoothing);
+                sums[part] += row_loss<T>(row, rows.length(), weights, own, logit, lse, options_.label_smoothing);
                 counts[part] += own;
             }
         });
@@ -177,7 +180,8 @@ void cross_entropy_backward(CpuStream& stream, const View& logits, const View& t
             RowReader<T> row(rows, i), factors(weights.row(), 0);
             const RowFactors<T> numbers(scale, options.label_smoothing, weights[classes[i]], weights.total(),
                                         rows.length());
-            row_gradient(row, reads_weights ? &factors : nullptr, classes[i], lse.as<T>()[i], numbers, out, beta, i);
+            row_gradient<T>(row, reads_weights ? &factors : nullptr, classes[i], lse.as<T>() + 2 * i, numbers, out,
+                            beta, i);
         });
     });
 }

@@ -80,18 +80,27 @@ struct CrossEntropy {
             const std::int64_t row = base + team.index();
             const Row in = logits.row(row, row < rows);
             C total = 0;
-            const OnlineSum<C> part = read(block, in, team, weights, smoothing.amount != 0, total);
+            const C shift = smoothing.amount == 0 ? C{0} : shift_of(in);
+            const OnlineSum<C> part = read(block, in, team, weights, smoothing.amount != 0, shift, total);
             const C largest = team.largest(part.largest);
             const Pair<C> sums = team.sums(part.sum_for(largest), total);
             if (row >= rows || team.thread() != 0) continue;
-            lse[row] = largest + std::log(sums.first);
-            losses[row] = loss(block, in, targets, weights, row, static_cast<double>(lse[row]), smoothing,
-                               static_cast<double>(sums.second));
+            const C logarithm = std::log(sums.first);
+            lse[2 * row] = largest, lse[2 * row + 1] = logarithm;
+            losses[row] =
+                loss(block, in, targets, weights, row, static_cast<double>(largest), static_cast<double>(logarithm),
+                     smoothing, static_cast<double>(shift), static_cast<double>(sums.second));
         }
     }
 
+    // What the sum of all logits is relative to, so that it keeps its digits where they share an offset.
+    HEADROOM_DEVICE static C shift_of(const Row& in) {
+        const C first = in.at(0);
+        return first - first == C{0} ? first : C{0};  // 0 for what is not finite
+    }
+
     HEADROOM_DEVICE static OnlineSum<C> read(Block& block, const Row& in, const Team<C>& team, const Weights& weights,
-                                             bool sums, C& total) {
+                                             bool sums, C shift, C& total) {
         const auto first = in.index(team.thread()), step = in.index(team.threads()), count = in.vectors();
         OnlineSum<C> result;
         for (auto v = first; v < count; v += kBatch * step) {
@@ -113,21 +122,23 @@ struct CrossEntropy {
                 const std::int64_t first = -in.place(v + i * step, 0);
 #pragma unroll
                 for (int k = 0; k < Way::kWidth; ++k)
-                    if (in.holds(v + i * step, k)) total += weights.at<C>(first + k) * batch[i][k];
+                    if (in.holds(v + i * step, k)) total += weights.at<C>(first + k) * (batch[i][k] - shift);
             }
         }
         return result;
     }
 
     HEADROOM_DEVICE static double loss(Block& block, const Row& in, const Targets& targets, const Weights& weights,
-                                       std::int64_t row, double lse, const Smoothing& smoothing, double total) {
+                                       std::int64_t row, double largest, double logarithm, const Smoothing& smoothing,
+                                       double shift, double total) {
         std::int64_t target = targets[row];
         if (target == targets.ignore_index) return 0;
         target = targets.check(block, target, row);
         const double own = (1 - smoothing.amount) * weights.at<double>(target);
-        const double value = own * (lse - static_cast<double>(in.at(target)));
+        const double value = own * (largest - static_cast<double>(in.at(target)) + logarithm);
         if (smoothing.amount == 0) return value;
-        return value + smoothing.amount * (weights.total() * lse - total) / static_cast<double>(smoothing.classes);
+        const double all = weights.total() * (largest - shift + logarithm);
+        return value + smoothing.amount * (all - total) / static_cast<double>(smoothing.classes);
     }
 };
 
@@ -153,8 +164,9 @@ struct TotalLoss {
 
 template <class C>
 struct RowGradient {
-    C lse, probability, everywhere, own;  // factors of the probabilities, of the weights and of the target
-    std::int64_t target;                  // -1: the row is ignored
+    C largest, logarithm;            // of the sum of exponentials, relative to the largest
+    C probability, everywhere, own;  // factors of the probabilities, of the weights and of the target
+    std::int64_t target;             // -1: the row is ignored
 };
 
 template <class Way>
@@ -174,7 +186,7 @@ struct CrossEntropyGradient {
         const C even = smoothing.amount == 0 ? C{0} : everywhere * static_cast<C>(weights.total());
         const std::int64_t step = std::int64_t{block.grid_x()} * teams;
         for (std::int64_t row = std::int64_t{block.x()} * teams + index; row < rows; row += step) {
-            RowGradient<C> gradient{lse[row], 0, everywhere, 0, -1};
+            RowGradient<C> gradient{lse[2 * row], lse[2 * row + 1], 0, everywhere, 0, -1};
             const std::int64_t target = targets[row];
             if (target != targets.ignore_index) {
                 gradient.target = check(block, targets, target, row, thread == 0);
@@ -214,7 +226,8 @@ struct CrossEntropyGradient {
 #pragma unroll
         for (int k = 0; k < Way::kWidth; ++k) {
             const C weight = weighted && in.holds(v, k) ? weights.at<C>(first + k) : C{1};
-            x[k] = ignored ? C{0} : gradient.probability * std::exp(x[k] - gradient.lse) - gradient.everywhere * weight;
+            const C power = std::exp(x[k] - gradient.largest - gradient.logarithm);
+            x[k] = ignored ? C{0} : gradient.probability * power - gradient.everywhere * weight;
         }
         if (ignored || own < 0 || own >= Way::kWidth) return x;
 #pragma unroll

@@ -35,8 +35,9 @@ struct ClassWeights {
 };
 
 /// loss = beta * loss + sum over rows of  (1 - e) * w[t] * (lse - x[t]) + e / C * sum over c of w[c] * (lse - x[c]),
-/// with the row's logits x, its target t and lse = log(sum(exp(x))): PyTorch's form. `lse` is contiguous, one element
-/// per row, f32 (f64 for f64 logits); rows of `ignore_index` have one too. The loss is one element of any floating
+/// with the row's logits x, its target t and lse = log(sum(exp(x))): PyTorch's form. `lse` is contiguous, [rows, 2],
+/// f32 (f64 for f64 logits): the row's largest logit and log(sum(exp(x - largest))), whose sum would lose digits where
+/// logits share an offset; rows of `ignore_index` have them too. The loss is one element of any floating
 /// dtype, summed in f64 in chunks of rows that depend on the shape alone. terms = beta * terms + the sum of w[t] over
 /// the rows that count: one f64.
 class CrossEntropyPlan {

@@ -1,8 +1,7 @@
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 
-#include <cmath>
-
 #include <headroom/kernels/internal/mean_rounding.hpp>
+#include <headroom/kernels/internal/rstd.hpp>
 #include <headroom/kernels/layer_norm/internal/normalize.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
@@ -48,7 +47,7 @@ void normalize_row(RowReader<T>& in, const View* gamma, const View* beta, T epsi
     });
     if (is_rounding(squares, static_cast<T>(length), mean)) [[unlikely]]
         correct(in, length, mean, squares);
-    rstd = 1 / std::sqrt(squares / static_cast<T>(length) + epsilon);
+    rstd = rstd_of(squares / static_cast<T>(length) + epsilon);
     T gamma_buffer[kChunk], beta_buffer[kChunk], out_buffer[kChunk];
     for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
         const T* x = in(begin, count);

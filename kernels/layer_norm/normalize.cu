@@ -4,6 +4,7 @@
 #include <headroom/kernels/device/row_access.hpp>
 #include <headroom/kernels/device/team.hpp>
 #include <headroom/kernels/internal/mean_rounding.hpp>
+#include <headroom/kernels/internal/rstd.hpp>
 
 namespace headroom::kernels {
 
@@ -82,7 +83,7 @@ struct Normalize {
                 squares = over_row(square);
             }
         }
-        const C rstd = C{1} / std::sqrt(squares / length + parameters.epsilon);
+        const C rstd = rstd_of(squares / length + parameters.epsilon);
 #pragma unroll
         for (int i = 0; i < Way::kKept; ++i)
             if (first + i * step < count) finish(block, out, first + i * step, kept[i], mean, rstd, parameters);

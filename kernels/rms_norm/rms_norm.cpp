@@ -1,7 +1,6 @@
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
 
-#include <cmath>
-
+#include <headroom/kernels/internal/rstd.hpp>
 #include <headroom/kernels/layer_norm/internal/normalize.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
@@ -26,7 +25,7 @@ T normalize_row(RowReader<T>& in, const View* gamma, T epsilon, const Rows& out,
     for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
         squares += combine_run<SquaredDeviation>(in(begin, count), count, T{0});
     });
-    const T rstd = 1 / std::sqrt(squares / static_cast<T>(out.length()) + epsilon);
+    const T rstd = rstd_of(squares / static_cast<T>(out.length()) + epsilon);
     T gamma_buffer[kChunk], out_buffer[kChunk];
     for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
         const T* x = in(begin, count);

@@ -338,6 +338,25 @@ TEST_P(ChannelNormTest, ReluKeepsNan) {
     EXPECT_FALSE(std::isnan(y.get(2)));
 }
 
+/// As PyTorch's layer and group norm: zeros would hide that a training has diverged.
+TEST_P(ChannelNormTest, ASetWhoseVarianceOverflowsIsNan) {
+    for (const Images& of : {Images{3, 8, 5, 5}, Images{3, 8, 5, 5, 0, false}, Images{3, 8, 5, 5, 4},
+                             Images{3, 8, 5, 5, 4, false}, Images{2, 300, 3, 3}}) {
+        TestArray x(Dtype::f32, of.memory()), statistics(Dtype::f32, of.statistics());
+        x.fill(random);
+        for (std::int64_t i = 0; i < x.numel(); ++i)
+            if (of.set(i) == 1) x.set(i, i % 2 == 0 ? 1e20 : -1e20);
+        const View in = of.seen(device().put(x)), mean = device().put(statistics), variance = device().put(statistics),
+                   out = device().put(x);
+        device().run<ChannelMomentsPlan>(in, mean, variance);
+        device().run([&](auto& stream) {
+            channel_norm(stream, in, {.mean = mean, .variance = variance}, nullptr, of.seen(out));
+        });
+        device().get(out, x);
+        for (std::int64_t i = 0; i < x.numel(); ++i) ASSERT_EQ(std::isnan(x.get(i)), of.set(i) == 1) << of.name();
+    }
+}
+
 struct Running {
     explicit Running(Device& device)
         : mean(Dtype::f32, {300}), variance(Dtype::f32, {300}), batches(Dtype::i64, {}), device(device) {

@@ -26,24 +26,32 @@ void backward(Device& device, const Views& in, const Options& options, const Vie
         [&](auto& s) { cross_entropy_backward(s, in[0], in[1], weights, options, in[2], in[3], dlogits, beta); });
 }
 
-double exact_lse(const TestArray& logits, std::int64_t row, std::int64_t classes) {
-    double largest = -kInfinity, sum = 0;
-    for (std::int64_t c = 0; c < classes; ++c) largest = std::max(largest, logits.get(row * classes + c));
-    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits.get(row * classes + c) - largest);
-    return largest + std::log(sum);
-}
+/// log(sum(exp(x))) of a row as kernels keep it.
+struct Lse {
+    Lse(const TestArray& logits, std::int64_t row, std::int64_t classes) {
+        for (std::int64_t c = 0; c < classes; ++c) largest = std::max(largest, logits.get(row * classes + c));
+        double sum = 0;
+        for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits.get(row * classes + c) - largest);
+        logarithm = std::log(sum);
+    }
+    /// lse - x.
+    double above(double x) const { return largest - x + logarithm; }
+
+    double largest = -kInfinity, logarithm = 0;
+};
 
 /// What a case adds to its shape.
 struct Kind {
     double smoothing = 0;
     bool weighted = false;
+    double offset = 0;  ///< of all logits
 };
 
 /// The trial's first four inputs: logits, targets, weights and their sum.
 struct Inputs {
     Inputs(Trial& trial, const Variant& v, Random& random, const Shape& shape, std::int64_t classes, const Kind& kind_)
         : kind(kind_),
-          logits(trial.input(v, with(shape, classes), normal(random, 1, 3))),
+          logits(trial.input(v, with(shape, classes), normal(random, 1 + kind_.offset, 3))),
           targets(trial.input(v.in == Layout::gaps ? Dtype::i32 : Dtype::i64, shape, v.in, indices(random, classes))),
           weights(trial.input(v, {classes}, normal(random, 1, 0.25))) {
         double sum = 0;
@@ -71,23 +79,26 @@ Trial forward_trial(const Variant& v, Random& random, const Shape& shape, std::i
     const double smoothing = kind.smoothing;
     const Inputs in(trial, v, random, shape, classes, kind);
     const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
-    Output& lse = trial.output(compute_dtype(v.dtype), shape, Layout::contiguous);
+    Output& lse = trial.output(compute_dtype(v.dtype), Inputs::with(shape, 2), Layout::contiguous);
     const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
     double loss = 0, bound = 0, terms = 0;
     for (std::int64_t i = 0; i < shape.numel(); ++i) {
-        const double exact = exact_lse(in.logits, i, classes);
+        const Lse exact(in.logits, i, classes);
         // Additions of the sum, exponentials of arguments up to 30, the logarithm.
-        const double error = unit * (n / 16 + 32 + 4 * std::abs(exact));
-        lse.expect(exact, error);
+        const double error = unit * (n / 16 + 32 + 4 * std::abs(exact.logarithm));
+        lse.expect(exact.largest, 0), lse.expect(exact.logarithm, error);
         const std::int64_t target = in.targets.get_integer(i);
         if (target == options.ignore_index) continue;
         double even = 0, sizes = 0;  // the even distribution's part
         for (std::int64_t c = 0; c < classes; ++c) {
-            even += in.weight(c) * (exact - in.logits.get(i * classes + c)) / n;
-            sizes += std::abs(in.weight(c)) * (std::abs(exact) + std::abs(in.logits.get(i * classes + c))) / n;
+            const double above = exact.above(in.logits.get(i * classes + c));
+            even += in.weight(c) * above / n;
+            // The sum is relative to the largest logit, or to the first one.
+            sizes += std::abs(in.weight(c)) * (above + exact.above(in.logits.get(i * classes))) / n;
         }
         const double own = std::abs(in.weight(target));
-        loss += (1 - smoothing) * in.weight(target) * (exact - in.logits.get(i * classes + target)) + smoothing * even;
+        const double above = exact.above(in.logits.get(i * classes + target));
+        loss += (1 - smoothing) * in.weight(target) * above + smoothing * even;
         bound +=
             (own + std::abs(in.total) / n + 1) * error + unit * (16 * (own + 1) + smoothing * (n / 16 + 8) * sizes);
         terms += in.weight(target);
@@ -111,8 +122,11 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::
     const double smoothing = kind.smoothing;
     const Inputs in(trial, v, random, shape, classes, kind);
     const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
-    const TestArray& lse = trial.input(compute_dtype(v.dtype), shape, Layout::contiguous, [&](TestArray& x) {
-        for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, exact_lse(in.logits, i, classes));
+    trial.input(compute_dtype(v.dtype), Inputs::with(shape, 2), Layout::contiguous, [&](TestArray& x) {
+        for (std::int64_t i = 0; i < shape.numel(); ++i) {
+            const Lse exact(in.logits, i, classes);
+            x.set(2 * i, exact.largest), x.set(2 * i + 1, exact.logarithm);
+        }
     });
     trial.input(v.dtype, {}, v.in, all(3));
     const Shape all_logits = in.logits.view().shape;
@@ -121,7 +135,8 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::
     const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
     for (std::int64_t i = 0; i < in.logits.numel(); ++i) {
         const std::int64_t row = i / classes, target = in.targets.get_integer(row);
-        const double p = std::exp(in.logits.get(i) - lse.get(row)), own = i % classes == target ? 1 - smoothing : 0;
+        const double p = std::exp(-Lse(in.logits, row, classes).above(in.logits.get(i))),
+                     own = i % classes == target ? 1 - smoothing : 0;
         const bool ignored = target == options.ignore_index;
         const double factor = (1 - smoothing) * in.weight(target) + smoothing * in.total / n;
         const double value =
@@ -166,6 +181,15 @@ Cases cases() {
         result.add("forward/" + name, forward_trial, rows, classes, kind).only(kFloating).large = rows[0] >= 100;
         result.add("backward/" + name, backward_trial, rows, classes, kind).only(kFloating).large = rows[0] >= 100;
     }
+    // Logits that share an offset, of which neither the loss nor the gradient depends.
+    for (const double offset : {1e4, -1e4, 1e8}) {
+        for (const Kind kind : {Kind{0, false, offset}, Kind{0.1, true, offset}}) {
+            const std::string name = fmt::format("{}{}", offset, kind.weighted ? "/smooth/weighted" : "");
+            const auto dtypes = offset == 1e8 ? std::span<const Dtype>(kWide) : kFloating;  // too large for f16
+            result.add("forward/offset " + name, forward_trial, Shape{6}, 65, kind).only(dtypes);
+            result.add("backward/offset " + name, backward_trial, Shape{6}, 65, kind).only(dtypes);
+        }
+    }
     return result;
 }
 
@@ -175,7 +199,7 @@ const bool rows = add_rows("CrossEntropyRows", cases());
 class CrossEntropy : public DeviceTest {
   protected:
     void draw(Dtype dtype, std::int64_t count, std::int64_t classes) {
-        logits.emplace(dtype, Shape{count, classes}), lse.emplace(compute_dtype(dtype), Shape{count});
+        logits.emplace(dtype, Shape{count, classes}), lse.emplace(compute_dtype(dtype), Shape{count, 2});
         targets.emplace(Dtype::i64, Shape{count});
         logits->fill(random), targets->fill_indices(random, classes);
     }
@@ -205,7 +229,7 @@ TEST_P(CrossEntropy, StandsMaskedLogitsWhateverTheirPlaceButNoNan) {
         for (std::int64_t c = 0; c < 4500; ++c) logits->set(c, -kInfinity), logits->set(9999 - c, -kInfinity);
         targets->set(0, 4999), targets->set(1, 0);
         const double expected =
-            exact_lse(*logits, 0, 5000) + exact_lse(*logits, 1, 5000) - logits->get(4999) - logits->get(5000);
+            Lse(*logits, 0, 5000).above(logits->get(4999)) + Lse(*logits, 1, 5000).above(logits->get(5000));
         EXPECT_NEAR(loss(), expected, 200 * epsilon(dtype));
         const TestArray dlogits = gradient();
         EXPECT_EQ(dlogits.get(0), 0);
@@ -263,7 +287,7 @@ TEST_P(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
         const std::int64_t count = std::min<std::int64_t>(10, 24 - begin);
         const View part = contiguous_view(x.at(begin * 33), Dtype::f32, {count, 33});
         const View of = contiguous_view(target.at(begin), Dtype::i64, {count});
-        const View lses = device().put(TestArray(Dtype::f32, {count}));
+        const View lses = device().put(TestArray(Dtype::f32, {count, 2}));
         forward(device(), part, of, {}, to, terms, begin == 0 ? 0.0f : 1.0f, lses);
         backward(device(), {part, of, lses, dloss}, {}, part, 0);
     }

@@ -197,6 +197,25 @@ TEST_P(LayerNorm, KeepsItsDigitsWhenTheMeanIsLarge) {
     }
 }
 
+/// As PyTorch's layer and group norm: zeros would hide that a training has diverged.
+TEST_P(LayerNorm, OfARowWhoseVarianceOverflowsIsNan) {
+    for (const Kind kind : {Kind::layer, Kind::rms}) {
+        for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+            for (const std::int64_t length : {7, 512, 2999}) {
+                TestArray x(dtype, {2, length}), of_row(Dtype::f32, {2});
+                x.fill(random);
+                for (std::int64_t i = 0; i < length; ++i) x.set(length + i, i % 2 == 0 ? 1e20 : -1e20);
+                const View in = device().put(x), y = device().put(x), mean = device().put(of_row),
+                           rstd = device().put(of_row);
+                forward(device(), kind, false, {in, in, in}, {y, rstd, mean});
+                device().get(y, x);
+                EXPECT_TRUE(std::isfinite(x.get(0)) && std::isnan(x.get(length)) && std::isnan(x.get(2 * length - 1)))
+                    << name(dtype) << " " << length;
+            }
+        }
+    }
+}
+
 TEST_P(LayerNorm, OfEqualNumbersIsBetaToTheBit) {
     for (const Dtype dtype : kWide) {
         for (const std::int64_t length : {1, 3, 10, 31, 100, 511, 768, 1000, 1025, 2999, 10244}) {

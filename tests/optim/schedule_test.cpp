@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/memory/error.hpp>
+
 namespace headroom::optim {
 namespace {
 
@@ -51,6 +53,12 @@ TEST(Schedule, StaysFiniteWhereWarmUpFillsTheDecay) {
     const Schedule rate{.decay = Decay::cosine, .peak = 1.0, .floor = 0.1, .warmup_steps = 10, .decay_steps = 10};
     EXPECT_DOUBLE_EQ(rate(9), 10.0 / 11);
     EXPECT_DOUBLE_EQ(rate(10), 0.1);
+}
+
+TEST(Schedule, RefusesToFallWithinNoSteps) {
+    for (const Decay decay : {Decay::linear, Decay::cosine}) {
+        EXPECT_THROW(Schedule{.decay = decay}(0), Error);
+    }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <gmock/gmock.h>
 
+#include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
@@ -29,7 +30,7 @@ using Points = data::MemoryDataset<std::int32_t>;
 constexpr std::int64_t kWidth = 128, kBatch = 2048;
 
 /// A deep perceptron: what it keeps for backward is more than its weights.
-class Deep final : public DataTask<Points> {
+class Deep : public DataTask<Points> {
   public:
     Deep(Parameters& parameters, std::int64_t batch, const Points& points)
         : DataTask(parameters, shuffled(points, points, batch, 7)), out_(nn::Path(parameters) / "out", kWidth, 2) {
@@ -51,9 +52,28 @@ class Deep final : public DataTask<Points> {
     nn::Linear out_;
 };
 
+/// Its batches are normalised on the device, by ops that lie on the tape when a micro-batch begins.
+class DeepOnDevice final : public Deep {
+  public:
+    using Deep::Deep;
+    Batch batch() override {
+        Batch made = Deep::batch();
+        made[0] = affine(made[0], 2, -1);
+        return made;
+    }
+};
+
+/// Normalises by its batch, without a layer that keeps running statistics.
+class DeepOfBatch final : public Deep {
+  public:
+    using Deep::Deep;
+    Loss loss(const Batch& batch) override { return Deep::loss({batch_norm(batch[0]).y, batch[1]}); }
+};
+
 class BudgetTest : public ::testing::Test {
   protected:
     MakeTask deep() const { return task<Deep>(points_); }
+    const Points& points() const { return points_; }
     static TrainerOptions options() {
         return {.batch = kBatch, .steps = 3, .schedule = {.peak = 1e-3}, .print = false};
     }
@@ -65,7 +85,7 @@ class BudgetTest : public ::testing::Test {
     std::string path(const std::string& name) const { return folder_.path() / name; }
 
   private:
-    static Points points() {
+    static Points made() {
         std::vector<float> features(2 * kBatch);
         std::iota(features.begin(), features.end(), 0.0f);
         for (float& feature : features) feature /= kBatch;
@@ -73,7 +93,7 @@ class BudgetTest : public ::testing::Test {
         for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 2);
         return {features, {2}, labels};
     }
-    Points points_ = points();
+    Points points_ = made();
     test::ScratchFolder folder_;
 };
 
@@ -94,6 +114,25 @@ TEST_F(BudgetTest, TheTrainingKeepsWithinItAndChangesNoBit) {
     EXPECT_GT(report.last_step.replayed_ops, 0u);
     EXPECT_EQ(report.state_sha256, kept.state_sha256);
     EXPECT_GT(report.planned->simulated, report.planned->rehearsed);
+}
+
+TEST_F(BudgetTest, PlansForBatchesThatAreMadeByOps) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    for (const int accumulate : {1, 2}) {
+        TrainerOptions budgeted = options();
+        budgeted.accumulate = accumulate;
+        budgeted.split_batch = false;
+        budgeted.budget = std::size_t{1} << 30;
+        const std::size_t on_host = Trainer(deep(), budgeted).plan(profile).floor_bytes;
+        Trainer trainer(task<DeepOnDevice>(points()), budgeted);
+        budgeted.budget = trainer.plan(profile).floor_bytes;
+        EXPECT_LE(budgeted.budget, on_host + (std::size_t{2} << 20))  // a page;
+        Trainer tight(task<DeepOnDevice>(points()), budgeted);
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        const Report report = tight.run(context);
+        EXPECT_EQ(report.peak_bytes_reserved, budgeted.budget);
+        EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
+    }
 }
 
 TEST_F(BudgetTest, PlansForATrainingThatSavesOnTheWay) {
@@ -137,6 +176,18 @@ TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
     EXPECT_EQ(report.peak_bytes_reserved, tight.budget);
     tight.split_batch = false;
     EXPECT_THROW(run(tight), plan::BudgetTooSmall);
+}
+
+TEST_F(BudgetTest, ABatchWhoseSamplesActOnEachOtherStaysWhole) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    TrainerOptions tight = options();
+    tight.budget = std::size_t{1} << 30;
+    const MakeTask coupled = task<DeepOfBatch>(points());
+    tight.budget = Trainer(coupled, tight).plan(profile).floor_bytes;
+    EXPECT_EQ(Trainer(coupled, tight).plan(profile).plan.division.batch, kBatch);
+    EXPECT_LT(Trainer(deep(), tight).plan(profile).plan.division.batch, kBatch);
+    EXPECT_TRUE(Trainer(coupled, options()).rehearse(profile).couples_samples);
+    EXPECT_FALSE(Trainer(deep(), options()).rehearse(profile).couples_samples);
 }
 
 TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {

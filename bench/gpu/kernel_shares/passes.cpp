@@ -72,7 +72,7 @@ void reductions(Bench& bench, const Sizes& sizes, Dtype dtype, const std::string
 void losses(Bench& bench, const Sizes& sizes, Dtype dtype, const std::string& suffix) {
     const std::int64_t rows = sizes.rows / 8;
     const View logits = bench.array(dtype, {rows, sizes.classes}),
-               targets = bench.array(Dtype::i32, {rows}, sizes.classes), lse = bench.array(Dtype::f32, {rows}),
+               targets = bench.array(Dtype::i32, {rows}, sizes.classes), lse = bench.array(Dtype::f32, {rows, 2}),
                loss = bench.array(Dtype::f32, {}), terms = bench.array(Dtype::f64, {}),
                dlogits = bench.array(dtype, {rows, sizes.classes});
     CudaStream& stream = bench.stream();

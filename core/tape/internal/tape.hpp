@@ -25,11 +25,12 @@ class Context;
 class Tensor;
 
 struct TapeStatistics {
-    std::uint64_t recorded = 0;  ///< ops recorded
-    std::uint64_t replayed = 0;  ///< ops run forward again by backward
-    std::uint64_t backward = 0;  ///< ops run backward
-    std::size_t records = 0;     ///< on the tape now
-    std::size_t values = 0;      ///< alive now, leaves included
+    std::uint64_t recorded = 0;    ///< ops recorded
+    std::uint64_t replayed = 0;    ///< ops run forward again by backward
+    std::uint64_t backward = 0;    ///< ops run backward
+    std::size_t records = 0;       ///< on the tape now
+    std::size_t values = 0;        ///< alive now, leaves included
+    bool couples_samples = false;  ///< an op that was recorded does: see OpInfo
 };
 
 class Tape {
@@ -182,6 +183,7 @@ class Tape {
     void collect(Value& value, std::vector<Record*>& records);
     void replay(Record& record);
     GradTarget grad_target(Value& value, const Geometry& geometry, Array* spent);
+    void number_anew() noexcept;
     static Value* receiver(const Slot& slot);
     Array array_of(const Slot& slot, const Record& record) const;
 
@@ -190,7 +192,7 @@ class Tape {
     const void* thread_ = this_thread();
     std::vector<Record*> records_;
     std::deque<TapeRegion> regions_;
-    std::vector<std::uint32_t> calls_;              ///< of each path's regions, since the tape was empty
+    std::vector<std::uint32_t> calls_;              ///< of each path's regions, in a micro-batch
     std::deque<std::string> path_texts_;            ///< for policies
     std::uint32_t outer_ops_ = 0;                   ///< `TapeRegion::ops` outside of regions
     TapeRegion* region_ = nullptr;                  ///< innermost open one

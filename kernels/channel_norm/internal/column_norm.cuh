@@ -5,6 +5,7 @@
 //     Floats<8> y = norm.apply(x);
 #include <headroom/kernels/channel_norm/channel_norm.hpp>
 #include <headroom/kernels/channel_norm/internal/column_arrays.cuh>
+#include <headroom/kernels/internal/rstd.hpp>
 
 namespace headroom::kernels::device {
 
@@ -52,7 +53,7 @@ struct ColumnNorm {
         for (int k = 0; k < W; ++k) {
             const std::int64_t set = (column + k) / of.group, channel = (column + k) % of.channels;
             mean[k] = of.mean.at<C>(set);
-            rstd[k] = 1 / std::sqrt(of.variance.at<C>(set) + static_cast<C>(of.epsilon));
+            rstd[k] = rstd_of(of.variance.at<C>(set) + static_cast<C>(of.epsilon));
             scale[k] = rstd[k] * of.weight.at<C>(channel);
             bias[k] = of.bias.at<C>(channel);
         }

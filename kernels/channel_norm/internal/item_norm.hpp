@@ -7,10 +7,10 @@
 //         for_each_block([&](const TileBlock<2>& block) { ... norm.mean[i] ... });
 //     });
 #include <algorithm>
-#include <cmath>
 
 #include <headroom/kernels/channel_norm/channel_norm.hpp>
 #include <headroom/kernels/channel_norm/internal/tiles.hpp>
+#include <headroom/kernels/internal/rstd.hpp>
 #include <headroom/kernels/parallel.hpp>
 
 namespace headroom::kernels {
@@ -65,7 +65,7 @@ struct ItemNorm {
         load_channels(norm.weight, T{1}, columns, column, width, scale);
         load_channels(norm.bias, T{0}, columns, column, width, bias);
         const T epsilon = static_cast<T>(norm.epsilon);
-        for (std::int64_t i = 0; i < width; ++i) rstd[i] = 1 / std::sqrt(rstd[i] + epsilon);
+        for (std::int64_t i = 0; i < width; ++i) rstd[i] = rstd_of(rstd[i] + epsilon);
         for (std::int64_t i = 0; i < width; ++i) scale[i] *= rstd[i];
         if (tiles.across()) return;
         for (T* values : {mean, rstd, scale, bias}) std::fill_n(values + 1, tiles.items(tile) - 1, *values);

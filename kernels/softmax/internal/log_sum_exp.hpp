@@ -4,7 +4,7 @@
 //
 //     RowReader<float> row(rows, i);
 //     const auto [largest, sum] = sum_exp<float>(row, rows.length());
-//     const float lse = largest + math::log(sum);
+//     const float lse = largest + math::log(sum);  // which rounds: keep the two apart where differences count
 #include <cstdint>
 
 #include <headroom/kernels/math.hpp>
