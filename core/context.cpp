@@ -60,6 +60,8 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
                 s.compute.tf32 = false;  // there is none
         },
         stream_);
+    for (const auto& [pattern, attached] : profile.policies) policy(pattern, attached);
+    policy(profile.micro_batch_policy);
     exec().fill_uninitialized_memory(options.fill_uninitialized_memory);
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
@@ -119,6 +121,8 @@ Context Context::dry(const Profile& profile) {
 }
 
 Profile Context::profile() const {
+    std::vector<std::pair<std::string, Policy>> policies;
+    for (const AttachedPolicy& attached : policies_) policies.emplace_back(attached.pattern, *attached.policy);
     return {.threads = threads(),
             .memory_limit = memory_->limit(),
             .seed = seed_,
@@ -129,7 +133,9 @@ Profile Context::profile() const {
             .rank = group_ ? group_->rank() : 0,
             .ranks = group_ ? group_->ranks() : 1,
             .reserve = reserve_,
-            .in_use = in_use_};
+            .in_use = in_use_,
+            .policies = std::move(policies),
+            .micro_batch_policy = micro_batch_policy_};
 }
 
 std::string Context::description() const {
@@ -246,7 +252,7 @@ void Context::policy(std::string pattern, Policy policy) {
     policy_of_path_.clear();
 }
 
-void Context::policy(Policy policy) {
+void Context::policy(std::optional<Policy> policy) {
     ++settings_version_;
     micro_batch_policy_ = std::move(policy);
 }

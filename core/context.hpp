@@ -57,7 +57,7 @@ struct ContextOptions {
     std::shared_ptr<Group> group = nullptr;
 };
 
-/// The properties of a device and of its settings that a dry run needs to allocate the same bytes.
+/// The properties of a device and of a context's settings that a dry run needs to allocate the same bytes.
 struct Profile {
     int threads = 1;
     std::size_t memory_limit = 0;
@@ -74,6 +74,9 @@ struct Profile {
     /// Bytes of a GPU that were in use when the context was made: by CUDA's context and by other programs. 0 where the
     /// GPU is not present.
     std::size_t in_use = 0;
+    /// What the context's policies are so far, by pattern and for whole micro-batches.
+    std::vector<std::pair<std::string, Policy>> policies = {};
+    std::optional<Policy> micro_batch_policy = {};
 
     /// A GPU by its name, for a dry run on a machine without it: pages of 2 MiB, as NVIDIA's GPUs have today. The
     /// reserve is kGpuReserve.
@@ -165,8 +168,9 @@ class Context {
     /// next backward refuses a pattern that fits no module: build modules before it.
     void policy(std::string pattern, Policy policy);
     /// Attaches `policy` to whole micro-batches: it is asked last, also about ops outside of modules. Replaces the one
-    /// before. Takes effect in a `MicroBatchScope`, as `GradientAccumulator` opens one.
-    void policy(Policy policy);
+    /// before; none, as of a plan that keeps all, takes it away. Takes effect in a `MicroBatchScope`, as
+    /// `GradientAccumulator` opens one.
+    void policy(std::optional<Policy> policy);
     /// Registers the path of a module, so that patterns can match it.
     PathId module_path(std::string_view path);
 

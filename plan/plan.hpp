@@ -4,7 +4,7 @@
 //
 //     plan::write_plan("gpt.plan.json", plan);
 //     const plan::Plan plan = plan::read_plan("gpt.plan.json");
-//     context.policy(*plan.policy);
+//     context.policy(plan.policy);
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -89,7 +89,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
         if (way.name != options_.recompute) continue;
         for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
     }
-    if (options_.plan && options_.plan->policy) context.policy(*options_.plan->policy);
+    if (options_.plan) context.policy(options_.plan->policy);
     task_->recompute(options_.recompute);
     if (options_.resume.empty()) task_->begin();
     if (options_.average > 0) average_.emplace(parameters_, optim::MovingAverageOptions{.decay = options_.average});
@@ -242,9 +242,9 @@ Validation Session::validate(const Watch& watch) {
     } catch (const FileError& error) {
         met = met_by_any(&error, what);
     }
+    context_.set_random_counter(counter);  // whatever was drawn, the training goes on as without a validation
     if (!met) met = met_by_any(nullptr, what);
     if (!met) return *validation;
-    context_.set_random_counter(counter);
     throw *met;
 }
 

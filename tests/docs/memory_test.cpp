@@ -62,7 +62,7 @@ TEST(MemoryPage, Plan) {
     fmt::print("from {} to {} bytes\n", planner.floor_bytes(), planner.keep_all_bytes());
     const plan::Plan plan = planner.fit(planner.floor_bytes());
     fmt::print("{}\n", plan.to_string());
-    context.policy(*plan.policy);
+    context.policy(plan.policy);
     train(context, plan.division.batch);
 
     EXPECT_EQ(context.memory().statistics().peak_reserved, plan.peak_bytes_reserved);

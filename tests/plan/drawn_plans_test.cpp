@@ -104,7 +104,7 @@ bool check(std::uint64_t seed, int budgets) {
         const Plan plan = planner.fit(budget);
         EXPECT_LE(plan.peak_bytes_reserved, budget);
         const MemoryPeak rehearsed = rehearse(profile, [&](Context& dry) {
-                                         if (plan.policy) dry.policy(*plan.policy);
+                                         dry.policy(plan.policy);
                                          workload(dry, division);
                                      }).peak;
         EXPECT_TRUE(plan.replayed_ops == 0 || plan.peak_bytes_reserved < keep_all) << "keeping all is better";

@@ -57,7 +57,7 @@ Workload workload() {
 
 Rehearsal rehearsed(const Plan& plan, std::optional<Dtype> half = std::nullopt) {
     return rehearse({}, [&](Context& dry) {
-        if (plan.policy) dry.policy(*plan.policy);
+        dry.policy(plan.policy);
         train(dry, plan.division, half);
     });
 }

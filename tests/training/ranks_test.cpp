@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/dist/threads.hpp>
@@ -103,6 +105,46 @@ TEST(TrainerOfRanks, EachHasItsShareOfAValidationWhoseFiguresCanBeCombined) {
         EXPECT_EQ(batches, combines ? (std::array{2, 2, 1}) : (std::array{5, 5, 5}));
         EXPECT_EQ(losses[1], losses[0]);
         EXPECT_EQ(losses[2], losses[0]);
+    }
+}
+
+/// Its loss draws, in validations too.
+class Drawing final : public DataTask<Points> {
+  public:
+    Drawing(Parameters& parameters, std::int64_t batch, const Points& points)
+        : DataTask(parameters, shuffled(points, points, batch)), model_(nn::Path(parameters), 1, 1) {}
+    Loss loss(const Batch& batch) override {
+        const Tensor noise = randn(context(), batch[0].shape()) + randn(context(), batch[0].shape());
+        return Loss(sum(square(model_(batch[0]) + noise)), batch[0].shape()[0]);
+    }
+
+  private:
+    nn::Linear model_;
+};
+
+TEST(TrainerOfRanks, AValidationChangesNothingThatIsDrawn) {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const Points points(values, {1}, values);
+    std::optional<Report> first;
+    for (const int ranks : {1, 2, 3}) {
+        for (const std::int64_t every : {0, 1, 3}) {
+            Report report;
+            dist::run_ranks(ranks, [&](const std::shared_ptr<Group>& group) {
+                Context context = rank_of(group);
+                const Report made = Trainer(task<Drawing>(points), {.batch = 2,
+                                                                    .accumulate = 3,
+                                                                    .steps = 4,
+                                                                    .validate_every = every,
+                                                                    .shard = Shard::gradients,
+                                                                    .handle_signals = false,
+                                                                    .print = false})
+                                        .run(context);
+                if (group->rank() == 0) report = made;
+            });
+            if (!first) first = report;
+            EXPECT_EQ(report.state_sha256, first->state_sha256) << ranks << " ranks, validated every " << every;
+            EXPECT_EQ(report.validation->loss, first->validation->loss) << ranks << " ranks";
+        }
     }
 }
 

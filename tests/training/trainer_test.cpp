@@ -7,8 +7,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -356,6 +358,32 @@ TEST_F(TrainerTest, WaysOfRecomputingChangeNoBit) {
     options.recomputes = {{"none", "nothing", {}}, {"hidden", "the first layer", {{"hidden", recompute_all()}}}};
     options.recompute = "hidden";
     EXPECT_EQ(run(options).state_sha256, kept);
+}
+
+/// Whatever a context was told before it trains decides what is reserved, and is rehearsed.
+TEST_F(TrainerTest, IsRehearsedAsItsContextIs) {
+    TrainerOptions options = this->options();
+    options.steps = 2;
+    const auto peak = [&](const ContextOptions& of, const std::function<void(Context&)>& tell) {
+        Context context = Context::cpu(of);
+        tell(context);
+        const Report report = Trainer(net(512), options).run(context);
+        EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
+        EXPECT_EQ(report.peak_bytes_reserved, report.forecast.peak.reserved);
+        return report.peak_bytes_allocated;
+    };
+    const auto nothing = [](Context&) {};
+    const std::size_t kept = peak({.threads = 1, .seed = 5}, nothing);
+    EXPECT_LT(peak({.threads = 1}, [](Context& context) { context.policy("hidden", recompute_all()); }), kept);
+    EXPECT_LT(peak({.threads = 1}, [](Context& context) { context.policy(recompute_all()); }), kept);
+    EXPECT_EQ(peak({.threads = 1},
+                   [](Context& context) {
+                       context.policy(recompute_all());
+                       context.policy(std::nullopt);
+                   }),
+              kept);
+    peak({.threads = 2, .compute = {.scratch_budget = 1 << 20}}, nothing);
+    peak({.threads = 1, .memory_limit = std::size_t{1} << 30}, nothing);
 }
 
 /// Data that is computed, without an end.
