@@ -36,12 +36,15 @@ struct Planner::Option {
 Planner::Planner(const Profile& profile, Workload workload, Costs costs)
     : profile_(profile.endless()), workload_(std::move(workload)), costs_(std::move(costs)) {
     const Division& whole = workload_.division;
+    const auto add = [&](const Division& division) {
+        if (auto made = divided(division)) divided_.push_back(std::move(made));
+    };
     for (std::int64_t batch = whole.batch; batch >= 1; --batch) {
         if (whole.batch % batch != 0) continue;
         if (batch < whole.batch && !(workload_.may_split && workload_.may_split())) break;
         const std::int64_t accumulate = whole.accumulate * (whole.batch / batch);
-        divided_.push_back(divided({batch, accumulate}));
-        for (const std::string& choice : workload_.choices) divided_.push_back(divided({batch, accumulate, choice}));
+        add({batch, accumulate});
+        for (const std::string& choice : workload_.choices) add({batch, accumulate, choice});
     }
     for (const auto& one : divided_) {
         options_.push_back({one.get(), nullptr, one->seconds, one->keep_all.peak_bytes_reserved, one->keep_all});
@@ -99,10 +102,17 @@ Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Con
     return rehearsal;
 }
 
+/// Null where the workload refuses smaller micro-batches than its own: a norm wants more than one value, say.
 std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     auto result = std::make_unique<Divided>();
     result->division = division;
-    const Rehearsal plain = rehearse(*result, [](Context&) {});
+    Rehearsal plain;
+    try {
+        plain = rehearse(*result, [](Context&) {});
+    } catch (const Error&) {
+        if (division.batch == workload_.division.batch) throw;
+        return nullptr;
+    }
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
     if (plain.program.replays() > 0) {
         throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");

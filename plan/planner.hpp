@@ -32,9 +32,9 @@ struct Workload {
     /// time.
     std::function<void(Context& dry, const Division& division)> run = nullptr;
     Division division = {};
-    /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Asked once the
-    /// workload has run. Results then differ by rounding; where layers normalise by the statistics of a micro-batch, it
-    /// is another training.
+    /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Those that `run`
+    /// refuses by an Error are left out. Asked once the workload has run. Results then differ by rounding; where layers
+    /// normalise by the statistics of a micro-batch, it is another training.
     std::function<bool()> may_split = nullptr;
     /// Ways of recomputing that are known for the model, as patterns and policies: no plan is worse than these.
     std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};

@@ -148,6 +148,12 @@ std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& prof
     return most;
 }
 
+/// The least budget that all processes keep to.
+std::size_t Trainer::least_of_all(plan::Planner& planner, const Profile& profile) const {
+    const std::size_t least = planner.floor_bytes();
+    return profile.ranks > 1 ? reserved_by_any(planner.fit(least), profile) : least;
+}
+
 Planned Trainer::plan(const Profile& here) const {
     Profile profile = here;
     profile.rank = 0;  // all processes follow one plan
@@ -160,21 +166,23 @@ Planned Trainer::plan(const Profile& here) const {
     plan::Workload workload = workload_of(task_, options_);
     const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
     plan::Planner planner(profile, workload, costs);
-    Planned planned{.floor_bytes = planner.floor_bytes(), .keep_all_bytes = planner.keep_all_bytes()};
+    Planned planned{.floor_bytes = least_of_all(planner, profile), .keep_all_bytes = planner.keep_all_bytes()};
     try {
-        planned.plan = planner.fit(options_.budget);
         std::size_t budget = options_.budget;
+        if (budget < planned.floor_bytes)
+            throw plan::BudgetTooSmall(budget, planned.floor_bytes, planned.keep_all_bytes);
+        planned.plan = planner.fit(budget);
         while (profile.ranks > 1) {  // another one's share may be larger by some elements
             const std::size_t most = reserved_by_any(planned.plan, profile);
             if (most <= options_.budget) break;
-            budget -= std::min(budget, most - options_.budget);
+            budget = std::max(planner.floor_bytes(), budget - std::min(budget, most - options_.budget));
             planned.plan = planner.fit(budget);
         }
     } catch (const plan::BudgetTooSmall& error) {
         if (options_.batch == 1 || !options_.resume.empty() || workload.may_split()) throw;
         workload.division = {1, options_.batch * options_.accumulate};
-        throw plan::BudgetTooSmall(error.budget(), error.least(), error.keep_all(),
-                                   plan::Planner(profile, workload, costs).floor_bytes());
+        plan::Planner split(profile, workload, costs);
+        throw plan::BudgetTooSmall(error.budget(), error.least(), error.keep_all(), least_of_all(split, profile));
     }
     planned.simulated = planner.plans_simulated();
     planned.rehearsed = planner.plans_rehearsed();

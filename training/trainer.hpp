@@ -171,6 +171,7 @@ class Trainer {
     Report train_as_told(Context& context, const Forecast& forecast) const;
     void check_program(const plan::Plan& plan, const Profile& profile) const;
     std::size_t reserved_by_any(const plan::Plan& plan, const Profile& profile) const;
+    std::size_t least_of_all(plan::Planner& planner, const Profile& profile) const;
 
     MakeTask task_;
     TrainerOptions options_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <headroom/examples/models/task.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/plan/largest.hpp>
 #include <headroom/plan/planner.hpp>
 #include <headroom/training/trainer.hpp>
@@ -94,6 +95,7 @@ class Method {
         if (!question_.largest.empty()) {
             row.largest = plan::largest_size(question_.largest == "height" ? 32 : 1, kMost,
                                              [&](std::int64_t size) { return floor_of(size) <= usable; });
+            if (row.largest && floor_of(*row.largest) == 0) row.largest.reset();
         }
         return row;
     }
@@ -106,10 +108,18 @@ class Method {
         const training::Trainer trainer(models::task_of(model_, asked), std::move(options));
         return name_ == "plan" ? by_plan(gpu_, trainer) : by_hand(gpu_, trainer);
     }
+    /// 0 for a batch of few samples that is refused, which says nothing of larger ones: a norm wants more than one
+    /// value.
     std::size_t floor_of(std::int64_t size) {
         if (const auto known = floors_.find(size); known != floors_.end()) return known->second;
-        const auto split_batch = question_.largest == "batch" ? std::optional(false) : question_.split_batch;
-        return floors_[size] = needs_of(resized(sizes_, question_.largest, size), split_batch).floor_bytes;
+        const bool of_batch = question_.largest == "batch";
+        try {
+            const auto split_batch = of_batch ? std::optional(false) : question_.split_batch;
+            return floors_[size] = needs_of(resized(sizes_, question_.largest, size), split_batch).floor_bytes;
+        } catch (const Error&) {
+            if (!of_batch || size >= sizes_.batch) throw;
+            return floors_[size] = 0;
+        }
     }
 
     const Model& model_;

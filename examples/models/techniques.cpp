@@ -1,7 +1,9 @@
 #include <headroom/examples/models/techniques.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -192,22 +194,37 @@ bool has_plan(const Row& row) { return row.budget > 0; }
 constexpr std::int64_t kMost = std::int64_t{1} << 20;
 constexpr std::size_t kEvents = 1'000'000;  // of a history
 
-std::optional<std::int64_t> largest_of(const Setup& setup, Row row) {
+/// The largest micro-batch that takes at most the bytes of the question. One of few samples may be refused, and says
+/// nothing of larger ones: a norm wants more than one value.
+std::optional<std::int64_t> largest_within(const Setup& setup,
+                                           const std::function<std::size_t(std::int64_t batch)>& bytes_of) {
     if (setup.question.within == 0) return {};
+    const auto fits = [&](std::int64_t batch) -> std::optional<bool> {
+        try {
+            return bytes_of(batch) <= setup.question.within;
+        } catch (const Error&) {
+            if (batch >= setup.question.sizes.batch) throw;
+            return {};
+        }
+    };
+    const auto found = plan::largest_size(1, kMost, [&](std::int64_t batch) { return fits(batch).value_or(true); });
+    return found && fits(*found) ? found : std::nullopt;
+}
+
+std::optional<std::int64_t> largest_of(const Setup& setup, Row row) {
     row.options.accumulate = 1;
-    return plan::largest_size(1, kMost, [&](std::int64_t batch) {
+    return largest_within(setup, [&](std::int64_t batch) {
         row.options.batch = batch;
-        return setup.forecast(row).peak.reserved <= setup.question.within;
+        return setup.forecast(row).peak.reserved;
     });
 }
 
 std::optional<std::int64_t> largest_of_plans(const Setup& setup) {
-    if (setup.question.within == 0) return {};
     Row row = setup.row("", "");
     row.options.split_batch = false;
-    return plan::largest_size(1, kMost, [&](std::int64_t batch) {
+    return largest_within(setup, [&](std::int64_t batch) {
         row.options.batch = batch;
-        return setup.trainer(row).planner(setup.profile)->floor_bytes() <= setup.question.within;
+        return setup.trainer(row).planner(setup.profile)->floor_bytes();
     });
 }
 
@@ -228,7 +245,13 @@ Rows rows_of(const Setup& setup) {
     std::optional<std::int64_t> of_plans;
     if (std::ranges::any_of(rows, has_plan)) of_plans = largest_of_plans(setup);
     for (Row& row : rows) {
-        row.forecast = setup.forecast(row);
+        try {
+            row.forecast = setup.forecast(row);
+        } catch (const Error& error) {
+            if (row.options.batch >= setup.question.sizes.batch) throw;
+            row.refused = error.what();  // a norm wants more than one value, say
+            continue;
+        }
         row.parameters = row.forecast.parameters;
         row.largest = has_plan(row) ? of_plans : largest_of(setup, row);
     }

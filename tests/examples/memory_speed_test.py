@@ -90,6 +90,13 @@ class MemorySpeed(ProgramCase):
         self.assertEqual((budgets, budgets[-1]), (sorted(budgets), kept))
         self.assertLess(budgets[0], kept)
 
+    def test_a_micro_batch_that_a_norm_refuses_is_a_row_that_says_why(self):
+        rows = self.figures("--device", "dry", "--model", "resnet18", "--height", "32", "--width", "32", "--effective-batch", "4",
+                            "--techniques", "accumulation")["rows"]
+        self.assertEqual([(row["accumulate"], row["batch"]) for row in rows], [(2, 2), (4, 1)])
+        self.assertIsNone(rows[0]["refused"])
+        self.assertIn("one value", rows[1]["refused"])
+
     def test_draws_the_memory_of_all_to_one_scale(self):
         page = self.path("history.html")
         rows = self.figures("--techniques", "baseline,checkpointing", "--memory-history", page)["rows"]

@@ -101,6 +101,13 @@ class WhatFits(ProgramCase):
         self.assertEqual(floor("resnet18"), floor("resnet18", "--keep-batch"), "its norms take the statistics of a micro-batch")
         self.assertLess(floor("resnet18", "--split-batch"), floor("resnet18"))
 
+    def test_micro_batches_that_a_norm_refuses_are_left_out(self):
+        small = ("--model", "resnet18", "--height", 32, "--width", 32, "--batch", 4, "--methods", "plan", "--gpu-memory", "8GB")
+        split, = self.rows(*small, "--split-batch")
+        self.assertTrue(split["fits"])
+        row, = self.rows(*small, "--largest", "batch")
+        self.assertGreater(row["largest"], 4)
+
     def test_checkpoints_over_time_are_a_choice(self):
         methods = self.by_method("--model", "lstm", "--keep-batch", "--gpu-memory", "24GB")
         floors = {method: row["floor_bytes"] for method, (row,) in methods.items()}

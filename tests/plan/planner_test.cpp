@@ -202,6 +202,21 @@ TEST(Planner, SharesTheBatchOutWhereItMay) {
     EXPECT_EQ(rehearsed(least).peak.reserved, least.peak_bytes_reserved);
 }
 
+/// As a norm that wants more than one value of a channel.
+TEST(Planner, LeavesOutMicroBatchesThatTheWorkloadRefuses) {
+    Workload split = workload();
+    std::int64_t most_refused = 1;
+    split.run = [&](Context& dry, const Division& division) {
+        if (division.batch <= most_refused) throw Error("too few samples");
+        train(dry, division);
+    };
+    split.may_split = [] { return true; };
+    Planner splitting({}, split);
+    EXPECT_EQ(splitting.fit(splitting.floor_bytes()).division.batch, 2);
+    most_refused = 8;
+    EXPECT_THROW(Planner({}, split), Error);
+}
+
 TEST(Planner, SamplesAreTheFastestAndTheLeastOfEachDivision) {
     Workload split = workload();
     split.may_split = [] { return true; };

@@ -178,6 +178,41 @@ TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
     EXPECT_THROW(run(tight), plan::BudgetTooSmall);
 }
 
+/// The floor of rank 0 alone was advised, and refused, where another rank reserves a page more.
+TEST_F(BudgetTest, OneFloorIsThatOfAllRanks) {
+    Profile profile = Context::cpu({.threads = 1}).profile();
+    bool uneven = false;
+    for (profile.ranks = 2; profile.ranks <= 5; ++profile.ranks) {
+        TrainerOptions tight = options();
+        tight.accumulate = profile.ranks;
+        tight.split_batch = false;
+        tight.shard = Shard::gradients;
+        tight.budget = std::size_t{1} << 30;
+        const std::size_t floor = Trainer(deep(), tight).plan(profile).floor_bytes;
+        const auto most_of_ranks = [&](const plan::Plan& plan) {
+            Trainer following(deep(), tight);
+            following.follow(plan);
+            std::size_t most = 0;
+            for (const RankReport& rank : following.rehearse_ranks(profile))
+                most = std::max(most, rank.predicted_bytes_reserved);
+            return most;
+        };
+        tight.budget = floor;
+        const plan::Plan plan = Trainer(deep(), tight).plan(profile).plan;
+        EXPECT_LE(most_of_ranks(plan), floor) << profile.ranks;
+        uneven |= plan.peak_bytes_reserved < floor;
+        --tight.budget;
+        try {
+            Trainer(deep(), tight).plan(profile);
+            ADD_FAILURE() << "a byte less than the least is planned for";
+        } catch (const plan::BudgetTooSmall& error) {
+            EXPECT_EQ(error.least(), floor);
+            EXPECT_EQ(error.budget(), floor - 1);
+        }
+    }
+    EXPECT_TRUE(uneven) << "no number of ranks here is uneven";
+}
+
 TEST_F(BudgetTest, ABatchWhoseSamplesActOnEachOtherStaysWhole) {
     const Profile profile = Context::cpu({.threads = 1}).profile();
     TrainerOptions tight = options();
