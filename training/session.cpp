@@ -39,6 +39,10 @@ void check(const TrainerOptions& options) {
     if (options.save_every > 0 && options.save.empty())
         throw Error(fmt::format("{} needs {}", options.spell("save_every", ""), options.spell("save", "")));
     if (options.recompute.empty()) return;
+    if (options.recomputes.empty()) {
+        throw Error(fmt::format("{}: there are no ways of recomputing; list them in .recomputes",
+                                options.spell("recompute", options.recompute)));
+    }
     std::vector<std::string> names;
     for (const Recompute& way : options.recomputes) names.push_back(way.name);
     if (std::ranges::find(names, options.recompute) == names.end())
@@ -46,15 +50,12 @@ void check(const TrainerOptions& options) {
             fmt::format("{}: the ways are {}", options.spell("recompute", options.recompute), fmt::join(names, ", ")));
 }
 
-/// What is known of the first micro-batch of which a rank knows something.
-std::optional<std::string> of_first_micro_batch(Group& group, std::int64_t number,
-                                                const std::optional<std::string>& path) {
+/// What is known of the first micro-batch of which a rank knows something; empty if nothing is.
+std::string of_first_micro_batch(Group& group, std::int64_t number, const std::string& known) {
     constexpr double none = std::numeric_limits<double>::infinity();
-    const std::vector<double> numbers = gather(group, path ? static_cast<double>(number) : none);
-    const std::vector<std::string> paths = gather(group, path.value_or(""));
-    const auto first = std::ranges::min_element(numbers);
-    if (*first == none) return std::nullopt;
-    return paths[static_cast<std::size_t>(first - numbers.begin())];
+    const std::vector<double> numbers = gather(group, known.empty() ? none : static_cast<double>(number));
+    const std::vector<std::string> all = gather(group, known);
+    return all[static_cast<std::size_t>(std::ranges::min_element(numbers) - numbers.begin())];
 }
 
 TrainerOptions checked(Context& context, TrainerOptions options) {
@@ -209,18 +210,22 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     context_.find_non_finite(true);
     const std::int64_t rank = group_ ? group_->rank() : 0, ranks = group_ ? group_->ranks() : 1;
     std::int64_t number = rank;
+    std::string where;
     for (; number < options_.accumulate; number += ranks) {
         context_.set_random_counter(start.random_counter + static_cast<std::uint64_t>(number));
         const MicroBatchScope scope(context_);
-        loss(task_->batch());
-        if (context_.first_non_finite()) break;
+        const Loss made = loss(task_->batch());
+        if (const auto& path = context_.first_non_finite()) {
+            where =
+                fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
+        } else if (!std::isfinite(made.sum().to(Dtype::f64).item<double>())) {
+            where = "every module's output was finite, and the loss of them was not";
+        }
+        if (!where.empty()) break;
     }
     context_.find_non_finite(false);
-    std::optional<std::string> path = context_.first_non_finite();
-    if (group_) path = of_first_micro_batch(*group_, number, path);
-    const std::string where =
-        !path ? "every module's output was finite, so it arose in backward"
-              : fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
+    if (group_) where = of_first_micro_batch(*group_, number, where);
+    if (where.empty()) where = "every module's output was finite, so it arose in backward";
     throw Error(fmt::format("{}; {}; try a lower {}, a longer {} or {}", what, where, options_.spell("peak", ""),
                             options_.spell("warmup_steps", ""), options_.spell("autocast", "none")));
 }

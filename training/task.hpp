@@ -26,7 +26,8 @@ namespace headroom::training {
 struct Metric {
     std::string name;  ///< in logs and on the terminal: "accuracy"
     std::string key;   ///< in summaries: "val_accuracy"
-    double value = 0;  ///< 0 to 1
+    double value = 0;
+    bool share = true;  ///< from 0 to 1, and shown in percent
 };
 
 struct Validation {

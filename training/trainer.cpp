@@ -153,7 +153,8 @@ class Trainer::Reporter {
     void print(bool saved) const {
         std::string line = fmt::format("step {}: validation loss {:.4f}", validated_, validation_.loss);
         for (const Metric& metric : validation_.metrics)
-            line += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+            line += metric.share ? fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value)
+                                 : fmt::format(", {} {:.4g}", metric.name, metric.value);
         if (!validation_.note.empty()) line += "; " + validation_.note;
         say("{}{}", line, saved ? ", the best so far: saved to " + options_.best : "");
         std::fflush(stdout);
@@ -384,6 +385,7 @@ std::vector<RankReport> Trainer::rehearse_ranks(Profile profile) const {
 }
 
 Report Trainer::run(Context& context) {
+    if (context.group() && context.group()->rank() > 0) options_.print = false;
     std::optional<Planned> planned;
     if (options_.budget > 0) {
         planned = plan(context.profile());

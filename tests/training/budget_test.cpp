@@ -126,7 +126,7 @@ TEST_F(BudgetTest, PlansForBatchesThatAreMadeByOps) {
         const std::size_t on_host = Trainer(deep(), budgeted).plan(profile).floor_bytes;
         Trainer trainer(task<DeepOnDevice>(points()), budgeted);
         budgeted.budget = trainer.plan(profile).floor_bytes;
-        EXPECT_LE(budgeted.budget, on_host + (std::size_t{2} << 20))  // a page;
+        EXPECT_LE(budgeted.budget, on_host + (std::size_t{2} << 20)) << "a page more at most";
         Trainer tight(task<DeepOnDevice>(points()), budgeted);
         Context context = Context::cpu({.threads = 1, .seed = 5});
         const Report report = tight.run(context);

@@ -148,6 +148,29 @@ TEST(TrainerOfRanks, AValidationChangesNothingThatIsDrawn) {
     }
 }
 
+/// With a figure that is no share of something.
+class Figured final : public test::OneLayerTask {
+  public:
+    Figured(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
+    Validation validate(const Watch&) override {
+        return {.loss = 1, .metrics = {{"KL", "kl", 12.34, false}, {"accuracy", "accuracy", 0.5}}};
+    }
+    std::int64_t validation_batches() const override { return 1; }
+};
+
+TEST(TrainerOfRanks, TheFirstAlonePrints) {
+    ::testing::internal::CaptureStdout();
+    dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+        Context context = rank_of(group);
+        Trainer(task<Figured>(), {.accumulate = 2, .steps = 1, .handle_signals = false}).run(context);
+    });
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    const std::size_t first = text.find("predicted peak");
+    EXPECT_NE(first, std::string::npos) << text;
+    EXPECT_EQ(text.find("predicted peak", first + 1), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr("KL 12.34, accuracy 50.00%"));
+}
+
 /// In its second step two micro-batches come to no number: of four, that of rank 1 before that of rank 0.
 class TwiceUnlucky final : public test::OneLayerTask {
   public:

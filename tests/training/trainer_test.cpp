@@ -347,7 +347,11 @@ TEST_F(TrainerTest, OptionsOutOfRangeAreNamed) {
     refused(".patience = -2: at least 0", [](TrainerOptions& o) { o.patience = -2; });
     refused(".average = 1: at least 0 and below 1", [](TrainerOptions& o) { o.average = 1; });
     refused(".save_every needs .save", [](TrainerOptions& o) { o.save_every = 2; });
-    refused(".recompute = all: the ways are ", [](TrainerOptions& o) { o.recompute = "all"; });
+    refused(".recompute = all: there are no ways of recomputing", [](TrainerOptions& o) { o.recompute = "all"; });
+    refused(".recompute = all: the ways are none, hidden", [](TrainerOptions& o) {
+        o.recomputes = {{"none", "", {}}, {"hidden", "", {{"hidden", recompute_all()}}}};
+        o.recompute = "all";
+    });
     refused(".resume no such file", [](TrainerOptions& o) { o.resume = "no such file"; });
 }
 
@@ -421,6 +425,22 @@ TEST(TrainerOfADrawThatIsNotFinite, NamesTheModuleThatDrew) {
     Context context = Context::cpu({.threads = 1, .seed = 5});
     EXPECT_THAT([&] { Trainer(task<Unlucky>(), {.accumulate = 3, .steps = 200, .print = false}).run(context); },
                 ThrowsMessage<Error>(HasSubstr("the first output that was not finite is that of unlucky")));
+}
+
+/// Every output of a module is finite, and the loss that is made of them is not.
+class NoLoss final : public test::OneLayerTask {
+  public:
+    NoLoss(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
+    Loss loss(const Batch& batch) override {
+        const Tensor sum = test::OneLayerTask::loss(batch).sum();
+        return Loss(sum * log(affine(square(sum), -1, -1)), 1);
+    }
+};
+
+TEST(TrainerOfALossThatIsNotFinite, SaysThatItIsTheLoss) {
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    EXPECT_THAT([&] { Trainer(task<NoLoss>(), {.steps = 2, .print = false}).run(context); },
+                ThrowsMessage<Error>(HasSubstr("every module's output was finite, and the loss of them was not")));
 }
 
 }  // namespace
