@@ -257,6 +257,16 @@ void Context::policy(std::optional<Policy> policy) {
     micro_batch_policy_ = std::move(policy);
 }
 
+PolicyScope::PolicyScope(Context& context)
+    : context_(context), policies_(context.policies_), of_micro_batches_(context.micro_batch_policy_) {}
+
+PolicyScope::~PolicyScope() {
+    context_.policies_ = std::move(policies_);
+    context_.policies_checked_ = std::min(context_.policies_checked_, context_.policies_.size());
+    context_.policy_of_path_.clear();
+    context_.policy(std::move(of_micro_batches_));
+}
+
 const Policy* Context::policy_for(PathId path) {
     if (policies_.empty()) return nullptr;
     if (path >= policy_of_path_.size()) policy_of_path_.resize(path + 1);

@@ -213,6 +213,7 @@ class Context {
 
   private:
     friend class RegionScope;
+    friend class PolicyScope;
     friend class MicroBatchScope;
     friend class Autocast;
     friend class Parameters;
@@ -304,6 +305,20 @@ class NoGradGuard {
   private:
     Tape& tape_;
     bool before_;
+};
+
+/// The context's policies are as before when it ends.
+class PolicyScope {
+  public:
+    explicit PolicyScope(Context& context);
+    ~PolicyScope();
+    PolicyScope(const PolicyScope&) = delete;
+    PolicyScope& operator=(const PolicyScope&) = delete;
+
+  private:
+    Context& context_;
+    std::vector<Context::AttachedPolicy> policies_;
+    std::optional<Policy> of_micro_batches_;
 };
 
 /// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`, and norms write

@@ -71,6 +71,7 @@ UnreadableBatch::UnreadableBatch(const FileError& error)
 
 Session::Session(Context& context, const MakeTask& make_task, TrainerOptions options)
     : context_(context),
+      policies_(context),
       group_(context.group()),
       seed_(context.seed()),
       options_(checked(context, std::move(options))),
@@ -218,7 +219,7 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
         if (const auto& path = context_.first_non_finite()) {
             where =
                 fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
-        } else if (!std::isfinite(made.sum().to(Dtype::f64).item<double>())) {
+        } else if (!std::isfinite(made.sum().item())) {
             where = "every module's output was finite, and the loss of them was not";
         }
         if (!where.empty()) break;

@@ -113,8 +113,9 @@ class Session {
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
-    Group* group_;        ///< null alone
-    std::uint64_t seed_;  ///< of the context before a resume
+    PolicyScope policies_;  ///< a training's own end with it
+    Group* group_;          ///< null alone
+    std::uint64_t seed_;    ///< of the context before a resume
     TrainerOptions options_;
     Parameters parameters_;
     std::unique_ptr<Task> task_;

@@ -181,6 +181,7 @@ TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
 /// The floor of rank 0 alone was advised, and refused, where another rank reserves a page more.
 TEST_F(BudgetTest, OneFloorIsThatOfAllRanks) {
     Profile profile = Context::cpu({.threads = 1}).profile();
+    profile.memory.granularity = std::size_t{1} << 12;  // so that shares of other sizes have other numbers of pages
     bool uneven = false;
     for (profile.ranks = 2; profile.ranks <= 5; ++profile.ranks) {
         TrainerOptions tight = options();

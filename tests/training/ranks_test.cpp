@@ -134,8 +134,8 @@ TEST(TrainerOfRanks, AValidationChangesNothingThatIsDrawn) {
                 const Report made = Trainer(task<Drawing>(points), {.batch = 2,
                                                                     .accumulate = 3,
                                                                     .steps = 4,
-                                                                    .validate_every = every,
                                                                     .shard = Shard::gradients,
+                                                                    .validate_every = every,
                                                                     .handle_signals = false,
                                                                     .print = false})
                                         .run(context);
