@@ -1,7 +1,7 @@
 #pragma once
 // How far a thread has come, as another thread may read it: the watch over the ranks of a job (dist) tells a rank that
 // works from one that hangs by this. An op, an exchange between ranks, a batch and a piece of a file are each a step
-// forward, which costs three instructions.
+// forward, which costs an op five instructions.
 //
 //     memory::step_forward();                        // something has been done
 //     const memory::WaitScope waits;                 // until its end, this thread waits for a GPU or for other ranks

@@ -107,7 +107,7 @@ class Processes(ProcessesCase):
                 (4, ("--accumulate", 2), 1, "--accumulate 2: 4 processes need a micro-batch each; --batch 2 --accumulate 4 is the same step"),
                 (2, ("--device", "dry"), 2, "--device dry is for one process"),
                 (2, ("--nonsense",), 2, "there is no --nonsense"),
-                (2, ("--rank-timeout", -1), 2, "--rank-timeout: Value -1 not in range"),
+                (2, ("--rank-timeout", -1), 2, "--rank-timeout: -1 is not a number in"),
                 (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
                 (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
                 (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")):
