@@ -107,8 +107,8 @@ TEST_F(Watched, EndSoonForOneThatHasEnded) {
 }
 
 TEST_F(Watched, NeedNotWaitForOneThatHasFinished) {
-    says_[0].waits = says_[2].waits = says_[1].moves = true;
-    seconds(5000);
+    for (Said& said : says_) said.waits = true;
+    seconds(500);
     says_[1].speaks = false;
     ranks_.finished(1);
     ranks_.lost(1);  // it closes its connection
