@@ -63,5 +63,5 @@ if(HEADROOM_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
         CCACHE_EXTRAFILES=${CMAKE_BINARY_DIR}/cpu_arch.txt CCACHE_NOHASHDIR=1
         CCACHE_COMMENTS=1  # GCC knows a precompiled header's files by their bytes, comments too: each includes them once
         CCACHE_SLOPPINESS=pch_defines,time_macros  # what it asks for where headers are precompiled
-        ${HEADROOM_CCACHE})
+        ${PROJECT_SOURCE_DIR}/cmake/ccache-compile ${HEADROOM_CCACHE})
 endif()
