@@ -122,7 +122,7 @@ class Processes(ProcessesCase):
         _, errors = self.together(2, "--join-timeout", 2, status=1, wrap=("sh", "-c", script, "-"))
         (line,) = self.own_lines(errors)
         self.assertIn("rank 1: not all of 2 ranks have come within 2 s", line)
-        saved = self.path("stopped.safetensors")
+        saved = self.path("hung.safetensors")
         job, ranks = self.start_and_tell(2, "--rank-timeout", 5, "--steps", 100000, "--save", saved, "--save-every", 1)
         self.wait_for(saved)
         os.kill(ranks[1], signal.SIGSTOP)
