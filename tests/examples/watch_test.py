@@ -11,8 +11,8 @@ from program import EXAMPLES
 RANK = os.path.abspath(os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "scripted_rank"))
 GPU_RANK = os.path.join(os.path.dirname(RANK), "emulated_scripted_rank")
 NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
-# Seconds: far more than a test takes, and so few that it passes.
-LONG, SHORT = 1000, 2
+# Seconds: far more than a test takes, and so few that it passes, but more than a rank of a busy machine needs for its start.
+LONG, SHORT = 1000, 10
 
 
 @unittest.skipUnless(os.path.exists(RANK), "scripted_rank was not built")
@@ -33,12 +33,13 @@ class Watch(ProcessesCase):
     def test_a_rank_that_hangs_is_named(self):
         for hanging in (0, 1):
             status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
-            self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for 2 s while others wait; --rank-timeout sets "
-                                                   "how long they do"]))
+            self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for {SHORT} s while others wait; "
+                                                   "--rank-timeout sets how long they do"]))
 
     def test_ranks_that_wait_for_each_other_are_told(self):
         status, lines = self.ends(2, "0:exchange", ranks=SHORT)  # the other one waits for the end of all
-        self.assertEqual((status, lines), (1, ["all ranks have waited for each other for 2 s; --rank-timeout sets how long they do"]))
+        self.assertEqual((status, lines), (1, [f"all ranks have waited for each other for {SHORT} s; --rank-timeout sets how long "
+                                               "they do"]))
 
     def test_a_rank_that_is_killed_is_named_where_no_launcher_ends_the_others(self):
         for victim in (0, 1):
@@ -50,20 +51,20 @@ class Watch(ProcessesCase):
         for instead in ("exit 0", "sleep 1000"):
             script = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {instead}; else exec "$@"; fi'
             status, lines = self.ends(2, "exchange", join=SHORT, wrap=("sh", "-c", script, "-"))
-            self.assertEqual((status, lines), (1, ["rank 1: not all of 2 ranks have come within 2 s; --join-timeout sets how long "
+            self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {SHORT} s; --join-timeout sets how long "
                                                    "they may take"]))
 
     def test_one_that_works_for_longer_ends_nothing(self):
-        self.assertEqual(self.ends(2, "exchange", "1:work=8", "exchange", ranks=3), (0, []))
+        self.assertEqual(self.ends(2, "exchange", "1:work=25", "exchange", ranks=SHORT), (0, []))
 
     def test_a_job_that_was_suspended_goes_on(self):
         for words in (("exchange", "say=ready", "1:work=4", "exchange"), ("exchange", "say=ready", "work=4", "exchange")):
-            job, ranks = self.start_and_tell(2, LONG, 3, *words)
+            job, ranks = self.start_and_tell(2, LONG, SHORT, *words)
             for _ in range(2):
                 self.assertEqual(job.stderr.readline(), "ready\n")
             for rank in ranks:
                 os.kill(rank, signal.SIGSTOP)
-            time.sleep(7)
+            time.sleep(2 * SHORT)
             for rank in ranks:
                 os.kill(rank, signal.SIGCONT)
             out, errors = job.communicate()
@@ -77,11 +78,11 @@ class Watch(ProcessesCase):
         return [job.returncode for job in jobs], ends
 
     def test_ranks_without_an_mpi_are_watched(self):
-        named = "rank 1 has made no progress for 2 s while others wait; --rank-timeout sets how long they do"
+        named = f"rank 1 has made no progress for {SHORT} s while others wait; --rank-timeout sets how long they do"
         self.assertEqual(self.launched_ends("exchange", "1:hang", "exchange", ranks=SHORT), ([1, 1], [[named], []]))
-        self.assertEqual(self.launched_ends("exchange", "1:work=5", "exchange", ranks=3), ([0, 0], [[], []]))
+        self.assertEqual(self.launched_ends("exchange", "1:work=15", "exchange", ranks=SHORT), ([0, 0], [[], []]))
         (alone,) = self.launch(SHORT, LONG, "exchange", ranks=((0, {}),))
-        self.assertIn("rank 1 of 2 has not come within 2 s", alone.communicate()[1])
+        self.assertIn(f"rank 1 of 2 has not come within {SHORT} s", alone.communicate()[1])
         self.assertEqual(alone.returncode, 1)
 
 
