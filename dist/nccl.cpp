@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <headroom/dist/internal/nccl_api.hpp>
+#include <headroom/dist/internal/sockets.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -20,7 +21,6 @@ namespace headroom::dist {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using kernels::CudaQueue;
 
 /// A communicator of NCCL, from its first exchange on. Once it has failed, so does everything.
@@ -53,7 +53,7 @@ class NcclLink {
             NcclCommunicator* comm = nullptr;
             const NcclResult begun = api_.comm_init_rank_config(&comm, ranks_, id(), rank_, &config);
             comm_ = comm;
-            settle("ncclCommInitRankConfig", begun, deadline());
+            settle("ncclCommInitRankConfig", begun, within(patience_));
         });
     }
     /// See Group::exchange.
@@ -107,7 +107,7 @@ class NcclLink {
     /// All that was asked for is done by then, in any case.
     bool finalized() {
         try {
-            settle("ncclCommFinalize", api_.comm_finalize(comm_), deadline());
+            settle("ncclCommFinalize", api_.comm_finalize(comm_), within(patience_));
         } catch (const DeviceError&) {
             return false;
         }
@@ -125,9 +125,6 @@ class NcclLink {
         work();
         failed_ = false;
     }
-    Clock::time_point deadline() const {
-        return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience_));
-    }
 
     /// Of the communicator's last call, and of exchanges.
     NcclResult state(const char* call) {
@@ -142,10 +139,10 @@ class NcclLink {
     }
     /// A call of a communicator that does not block goes on behind it, and none may follow before it has ended: it has
     /// a deadline, or `abort` ends it.
-    void settle(const char* call, NcclResult result, Clock::time_point until = Clock::time_point::max()) {
+    void settle(const char* call, NcclResult result, Deadline until = kNoDeadline) {
         check(call, result);
         while (result == kNcclInProgress) {
-            if (Clock::now() > until) {
+            if (Deadline::clock::now() > until) {
                 throw DeviceError(fmt::format("rank {}: {}: not all of {} ranks have come within {:g} s", rank_, call,
                                               ranks_, patience_));
             }

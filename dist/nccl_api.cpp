@@ -12,7 +12,7 @@ NcclApi load_nccl(const std::vector<std::string>& libraries) {
         "install NVIDIA's NCCL 2 (Python package nvidia-nccl-cu13) and put its folder into LD_LIBRARY_PATH";
     const memory::SharedLibrary library(
         "several GPUs: NCCL",
-        libraries.empty() ? memory::library_files("HEADROOM_NCCL", "libnccl.so.2", HEADROOM_NCCL_BUILT) : libraries,
+        libraries.empty() ? memory::library_files("HEADROOM_NCCL", {"libnccl.so.2", HEADROOM_NCCL_BUILT}) : libraries,
         advice);
     NcclApi api;
     library.find(api.get_version, "ncclGetVersion");

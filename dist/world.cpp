@@ -93,14 +93,11 @@ const char* job_variable() {
 
 const headroom_mpi_table* open_mpi(const char* told_by) {
     constexpr const char* advice = "install an MPI with its headers (scripts/setup does), and build again";
-    std::vector<std::string> files;
-    if (const std::string_view chosen = variable("HEADROOM_MPI"); !chosen.empty()) {
-        files.emplace_back(chosen);
-    } else {
-        std::error_code none;
-        const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
-        files = {HEADROOM_MPI_BUILT, program.parent_path() / ".." / HEADROOM_MPI_FROM_PROGRAM, HEADROOM_MPI_INSTALLED};
-    }
+    std::error_code none;
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
+    const std::vector<std::string> files = memory::library_files(
+        "HEADROOM_MPI",
+        {HEADROOM_MPI_BUILT, program.parent_path() / ".." / HEADROOM_MPI_FROM_PROGRAM, HEADROOM_MPI_INSTALLED});
     try {
         const memory::SharedLibrary library("Headroom's plug-in for MPI", files, advice);
         decltype(&::headroom_mpi) table = nullptr;
@@ -228,9 +225,8 @@ void World::read_launcher() {
     }
     // torchrun itself listens at this port, unless each process has been told to.
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
-    const bool bare_ipv6 = host.find(':') != std::string_view::npos && !host.starts_with('[');
-    address_ = fmt::format(fmt::runtime(bare_ipv6 ? "[{}]:{}" : "{}:{}"), host,
-                           number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
+    const std::string port = std::to_string(number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
+    address_ = host.starts_with('[') ? fmt::format("{}:{}", host, port) : Address{std::string(host), port}.text();
     share_processors();
 }
 

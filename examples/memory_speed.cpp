@@ -212,7 +212,7 @@ void print(const std::vector<techniques::Row>& rows, std::size_t within) {
     std::fflush(stdout);
 }
 
-/// Of Headroom's rows; what was predicted is what was measured.
+/// Of Headroom's rows that could be rehearsed; what was predicted is what was measured.
 void write_history(const Flags& flags, const Profile& profile, std::vector<techniques::Row> rows) {
     std::erase_if(rows, [](const techniques::Row& row) { return !row.peer.empty() || row.parameters == 0; });
     const std::vector<memory::MemorySnapshot> snapshots = techniques::histories(flags.question, rows, profile);

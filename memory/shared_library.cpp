@@ -11,10 +11,11 @@
 
 namespace headroom::memory {
 
-std::vector<std::string> library_files(const char* variable, const std::string& name, const std::string& built) {
+std::vector<std::string> library_files(const char* variable, std::vector<std::string> otherwise) {
     const char* const chosen = std::getenv(variable);
     if (chosen && *chosen) return {chosen};
-    return built.empty() ? std::vector{name} : std::vector{name, built};
+    std::erase(otherwise, "");
+    return otherwise;
 }
 
 SharedLibrary::SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice)

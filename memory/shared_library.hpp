@@ -2,7 +2,7 @@
 // A shared library that is opened when it is first needed, so that programs start where it is not installed: CUDA's
 // driver, cuBLASLt, cuDNN. Not for libraries that every program needs: those are linked.
 //
-//     const auto files = memory::library_files("HEADROOM_NCCL", "libnccl.so.2", built);
+//     const auto files = memory::library_files("HEADROOM_NCCL", {"libnccl.so.2", built});
 //     const memory::SharedLibrary library("NCCL", files, "install it, or name its file in HEADROOM_NCCL");
 //     decltype(&::ncclGetVersion) get_version = nullptr;
 //     library.find(get_version, "ncclGetVersion");
@@ -11,9 +11,9 @@
 
 namespace headroom::memory {
 
-/// Where a library is looked for, in this order: the file that the environment variable names, and then no other; else
-/// `name` on the loader's path, then `built`, the file that the build found (empty: it found none).
-std::vector<std::string> library_files(const char* variable, const std::string& name, const std::string& built = "");
+/// Where a library is looked for: the file that the environment variable names, and then no other; else `otherwise`, in
+/// this order, such as its name on the loader's path and then the file that the build found (empty: it found none).
+std::vector<std::string> library_files(const char* variable, std::vector<std::string> otherwise);
 
 class SharedLibrary {
   public:

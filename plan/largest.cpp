@@ -11,14 +11,20 @@
 namespace headroom::plan {
 
 std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
-                                         const std::function<bool(std::int64_t)>& fits) {
+                                         const std::function<std::optional<bool>(std::int64_t)>& fits) {
     if (least < 1 || most < least)
         throw Error(fmt::format("the largest size is asked for from {} to {}; sizes go up from 1", least, most));
-    if (!fits(least)) return std::nullopt;
+    std::optional<std::int64_t> found;
+    const auto reaches = [&](std::int64_t size) {
+        const std::optional<bool> answer = fits(size);
+        if (answer == true) found = size;
+        return answer.value_or(true);
+    };
+    if (!reaches(least)) return std::nullopt;
     std::int64_t fitting = least, too_large = most;
     while (fitting < most) {
         const std::int64_t next = fitting <= most / 2 ? 2 * fitting : most;
-        if (!fits(next)) {
+        if (!reaches(next)) {
             too_large = next;
             break;
         }
@@ -26,9 +32,9 @@ std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
     }
     while (too_large - fitting > 1) {
         const std::int64_t middle = std::midpoint(fitting, too_large);
-        (fits(middle) ? fitting : too_large) = middle;
+        (reaches(middle) ? fitting : too_large) = middle;
     }
-    return fitting;
+    return found;
 }
 
 std::optional<Largest> largest(const Profile& profile, std::size_t budget,

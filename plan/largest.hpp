@@ -15,10 +15,10 @@
 namespace headroom::plan {
 
 /// The largest size from `least` to `most` that `fits`, where whatever is smaller than one that fits does, too; empty
-/// if `least` does not fit. Asks about twice log2(most / least) times. Errors: Error unless 1 <= least <= most; those
-/// of `fits`.
+/// if none does. No answer: a size that is too small to be run (a norm wants more than one value), which says nothing
+/// of larger ones. Asks about twice log2(most / least) times. Errors: Error unless 1 <= least <= most; those of `fits`.
 std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
-                                         const std::function<bool(std::int64_t)>& fits);
+                                         const std::function<std::optional<bool>(std::int64_t)>& fits);
 
 struct Largest {
     std::int64_t size = 0;

@@ -30,6 +30,9 @@ namespace {
 
 constexpr std::size_t kRecentLosses = 100;
 
+/// The rank that prints and writes files.
+bool is_first(const Context& context) { return !context.group() || context.group()->rank() == 0; }
+
 /// Once, if a GPU's work is slower than it could be.
 void name_missing_cudnn(Context& context) {
     if (!context.gpu()) return;
@@ -290,7 +293,7 @@ Report Trainer::train_session(Context& context) const {
 }
 
 Report Trainer::train(Context& context, const Forecast& forecast) {
-    if (!context.group() || context.group()->rank() == 0) return train_as_told(context, forecast);
+    if (is_first(context)) return train_as_told(context, forecast);
     Trainer silent = *this;
     silent.options_.print = false;
     silent.options_.log = silent.options_.tensorboard = silent.options_.memory_history = "";
@@ -385,7 +388,6 @@ std::vector<RankReport> Trainer::rehearse_ranks(Profile profile) const {
 }
 
 Report Trainer::run(Context& context) {
-    if (context.group() && context.group()->rank() > 0) options_.print = false;
     std::optional<Planned> planned;
     if (options_.budget > 0) {
         planned = plan(context.profile());
@@ -401,7 +403,7 @@ Report Trainer::run(Context& context) {
     }
     const Profile profile = context.profile();
     const Forecast forecast = rehearse(profile);
-    if (options_.print) {
+    if (options_.print && is_first(context)) {
         if (profile.cuda()) say("{}", memory_text(profile));
         say("{} parameters", forecast.parameters);
         say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <headroom/examples/models/task.hpp>
@@ -94,8 +95,11 @@ class Method {
                 .floor_bytes = needs_.floor_bytes};
         if (!question_.largest.empty()) {
             row.largest = plan::largest_size(question_.largest == "height" ? 32 : 1, kMost,
-                                             [&](std::int64_t size) { return floor_of(size) <= usable; });
-            if (row.largest && floor_of(*row.largest) == 0) row.largest.reset();
+                                             [&](std::int64_t size) -> std::optional<bool> {
+                                                 const std::optional<std::size_t> floor = floor_of(size);
+                                                 if (!floor) return {};
+                                                 return *floor <= usable;
+                                             });
         }
         return row;
     }
@@ -108,9 +112,8 @@ class Method {
         const training::Trainer trainer(models::task_of(model_, asked), std::move(options));
         return name_ == "plan" ? by_plan(gpu_, trainer) : by_hand(gpu_, trainer);
     }
-    /// 0 for a batch of few samples that is refused, which says nothing of larger ones: a norm wants more than one
-    /// value.
-    std::size_t floor_of(std::int64_t size) {
+    /// None for a batch of few samples that is refused.
+    std::optional<std::size_t> floor_of(std::int64_t size) {
         if (const auto known = floors_.find(size); known != floors_.end()) return known->second;
         const bool of_batch = question_.largest == "batch";
         try {
@@ -118,7 +121,7 @@ class Method {
             return floors_[size] = needs_of(resized(sizes_, question_.largest, size), split_batch).floor_bytes;
         } catch (const Error&) {
             if (!of_batch || size >= sizes_.batch) throw;
-            return floors_[size] = 0;
+            return floors_[size] = std::nullopt;
         }
     }
 
@@ -128,7 +131,7 @@ class Method {
     Profile gpu_;
     Sizes sizes_;
     Needs needs_;
-    std::map<std::int64_t, std::size_t> floors_;  ///< by the size that is looked for
+    std::map<std::int64_t, std::optional<std::size_t>> floors_;  ///< by the size that is looked for
 };
 
 }  // namespace

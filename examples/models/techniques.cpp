@@ -194,8 +194,7 @@ bool has_plan(const Row& row) { return row.budget > 0; }
 constexpr std::int64_t kMost = std::int64_t{1} << 20;
 constexpr std::size_t kEvents = 1'000'000;  // of a history
 
-/// The largest micro-batch that takes at most the bytes of the question. One of few samples may be refused, and says
-/// nothing of larger ones: a norm wants more than one value.
+/// The largest micro-batch that takes at most the bytes of the question.
 std::optional<std::int64_t> largest_within(const Setup& setup,
                                            const std::function<std::size_t(std::int64_t batch)>& bytes_of) {
     if (setup.question.within == 0) return {};
@@ -207,8 +206,7 @@ std::optional<std::int64_t> largest_within(const Setup& setup,
             return {};
         }
     };
-    const auto found = plan::largest_size(1, kMost, [&](std::int64_t batch) { return fits(batch).value_or(true); });
-    return found && fits(*found) ? found : std::nullopt;
+    return plan::largest_size(1, kMost, fits);
 }
 
 std::optional<std::int64_t> largest_of(const Setup& setup, Row row) {

@@ -117,18 +117,18 @@ void open_cudart(cudaStream_t stream, const std::vector<std::string>& runtimes) 
 std::vector<std::string> cudnn_libraries() {
     const std::string name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
 #ifdef HEADROOM_CUDNN_FOLDER
-    return memory::library_files("HEADROOM_CUDNN", name, HEADROOM_CUDNN_FOLDER + name);
+    return memory::library_files("HEADROOM_CUDNN", {name, HEADROOM_CUDNN_FOLDER + name});
 #else
-    return memory::library_files("HEADROOM_CUDNN", name);
+    return memory::library_files("HEADROOM_CUDNN", {name});
 #endif
 }
 
 std::vector<std::string> cudart_libraries() {
     const std::string name = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
 #ifdef HEADROOM_CUDART_FOLDER
-    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", name, HEADROOM_CUDART_FOLDER + name);
+    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", {name, HEADROOM_CUDART_FOLDER + name});
 #else
-    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", name);
+    return memory::library_files("CUDNN_FRONTEND_CUDART_LIB_NAME", {name});
 #endif
 }
 

@@ -9,9 +9,9 @@ namespace headroom::kernels {
 std::vector<std::string> blas_libraries() {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
 #ifdef HEADROOM_CUBLAS_FOLDER
-    return memory::library_files("HEADROOM_CUBLASLT", name, HEADROOM_CUBLAS_FOLDER + name);
+    return memory::library_files("HEADROOM_CUBLASLT", {name, HEADROOM_CUBLAS_FOLDER + name});
 #else
-    return memory::library_files("HEADROOM_CUBLASLT", name);
+    return memory::library_files("HEADROOM_CUBLASLT", {name});
 #endif
 }
 

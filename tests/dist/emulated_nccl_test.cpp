@@ -177,6 +177,21 @@ TEST(Nccl, ARankThatNeverComesIsNotWaitedForForEver) {
                     HasSubstr("rank 0: ncclCommInitRankConfig: not all of 2 ranks have come within 0.1 s")));
 }
 
+/// One of two ranks, which have come to an exchange.
+struct JoinedRank {
+    explicit JoinedRank(const std::shared_ptr<Group>& hosts) : group(over_nccl(hosts, kFake)), rank(hosts->rank()) {
+        exchange();
+        EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
+        gather(*hosts, 0.0);
+    }
+    void exchange() { sum_over_ranks(context.exec(), *group, values.array()); }
+
+    std::shared_ptr<dist::NcclGroup> group;
+    int rank;
+    Context context = Context::cuda(rank, {.group = group});
+    Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
+};
+
 /// The error of rank 0, which waits for exchanges with rank 1, while another thread calls `meanwhile`. Rank 1 has come
 /// to the first exchange alone.
 template <class Meanwhile>
@@ -184,27 +199,21 @@ std::string wait_for_a_rank_that_stays_away(const Meanwhile& meanwhile) {
     std::string error;
     std::promise<void> over;
     run_ranks(2, [&](const std::shared_ptr<Group>& hosts) {
-        const auto group = over_nccl(hosts, kFake);
-        Context context = Context::cuda(hosts->rank(), {.group = group});
-        const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-        sum_over_ranks(context.exec(), *group, values.array());
-        EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
-        gather(*hosts, 0.0);
-        if (hosts->rank() == 1) return over.get_future().wait();
-        EXPECT_EQ(group->failure(), "");
-        const std::future<void> other = std::async(std::launch::async, [&] { meanwhile(*group); });
+        JoinedRank own(hosts);
+        if (own.rank == 1) return over.get_future().wait();
+        EXPECT_EQ(own.group->failure(), "");
+        const std::future<void> other = std::async(std::launch::async, [&] { meanwhile(*own.group); });
         try {
             for (int i = 0; i < 2; ++i) {
-                sum_over_ranks(context.exec(), *group, values.array());
-                values.to_vector<float>();
+                own.exchange();
+                own.values.to_vector<float>();
             }
         } catch (const DeviceError& failure) {
             error = failure.what();
         }
         other.wait();
-        EXPECT_EQ(group->failure(), "");
-        EXPECT_THAT([&] { sum_over_ranks(context.exec(), *group, values.array()); },
-                    ThrowsMessage<DeviceError>(HasSubstr("rank 0: NCCL was aborted")));
+        EXPECT_EQ(own.group->failure(), "");
+        EXPECT_THAT([&] { own.exchange(); }, ThrowsMessage<DeviceError>(HasSubstr("rank 0: NCCL was aborted")));
         over.set_value();
     });
     return error;
@@ -219,18 +228,13 @@ TEST(Nccl, AWatchLearnsOfARankThatHasFailed) {
     std::string seen;
     EXPECT_THROW(run_ranks(2,
                            [&](const std::shared_ptr<Group>& hosts) {
-                               const auto group = over_nccl(hosts, kFake);
-                               Context context = Context::cuda(hosts->rank(), {.group = group});
-                               const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-                               sum_over_ranks(context.exec(), *group, values.array());
-                               EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
-                               gather(*hosts, 0.0);
-                               if (hosts->rank() == 1) throw Error("it has left");
+                               JoinedRank own(hosts);
+                               if (own.rank == 1) throw Error("it has left");
                                const std::future<void> watch = std::async(std::launch::async, [&] {
-                                   while ((seen = group->failure()).empty()) std::this_thread::yield();
-                                   group->abort();
+                                   while ((seen = own.group->failure()).empty()) std::this_thread::yield();
+                                   own.group->abort();
                                });
-                               sum_over_ranks(context.exec(), *group, values.array());
+                               own.exchange();
                            }),
                  Error);
     EXPECT_THAT(seen, HasSubstr("rank 0: an earlier exchange failed: remote process exited"));

@@ -44,16 +44,16 @@ class Variable {
 };
 
 TEST(SharedLibrary, IsLookedForOnTheLoadersPathAndThenWhereTheBuildFoundIt) {
-    EXPECT_THAT(library_files(Variable::kName, "libm.so.6"), ElementsAre("libm.so.6"));
-    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", "/found/libm.so.6"),
+    EXPECT_THAT(library_files(Variable::kName, {"libm.so.6"}), ElementsAre("libm.so.6"));
+    EXPECT_THAT(library_files(Variable::kName, {"libm.so.6", "/found/libm.so.6"}),
                 ElementsAre("libm.so.6", "/found/libm.so.6"));
     const Variable empty("");
-    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", ""), ElementsAre("libm.so.6"));
+    EXPECT_THAT(library_files(Variable::kName, {"libm.so.6", ""}), ElementsAre("libm.so.6"));
 }
 
 TEST(SharedLibrary, IsNoOtherThanTheFileThatTheVariableNames) {
     const Variable chosen("/chosen/libm.so");
-    EXPECT_THAT(library_files(Variable::kName, "libm.so.6", "/found/libm.so.6"), ElementsAre("/chosen/libm.so"));
+    EXPECT_THAT(library_files(Variable::kName, {"libm.so.6", "/found/libm.so.6"}), ElementsAre("/chosen/libm.so"));
 }
 
 TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {

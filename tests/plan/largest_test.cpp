@@ -80,5 +80,13 @@ TEST(Largest, IsNoneWhereTheLeastDoesNotFit) {
     EXPECT_EQ(largest({}, 40 << 20, layers, 1, 5)->size, 5);
 }
 
+TEST(Largest, SizesThatAreTooSmallToBeRunSayNothingOfLargerOnes) {
+    const auto up_to = [](std::int64_t most) {
+        return [most](std::int64_t size) { return size < 3 ? std::nullopt : std::optional(size <= most); };
+    };
+    EXPECT_EQ(largest_size(1, 100, up_to(20)), 20);
+    EXPECT_EQ(largest_size(1, 100, up_to(2)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace headroom::plan

@@ -1124,7 +1124,7 @@ FAULTS = [
         ("nccl: patient for ever", "if (Clock::now() > until) {", "if (false && Clock::now() > until) {"),
         ("nccl: the rank of the next", "comm_init_rank_config(&comm, ranks_, id(), rank_, &config)",
          "comm_init_rank_config(&comm, ranks_, id(), (rank_ + 1) % ranks_, &config)"),
-        ("nccl: an end without the others", "settle(\"ncclCommFinalize\", api_.comm_finalize(comm_), deadline());\n", "")),
+        ("nccl: an end without the others", "settle(\"ncclCommFinalize\", api_.comm_finalize(comm_), within(patience_));\n", "")),
     *of("ranks", "dist/sockets.cpp", "dist_sockets_test", "*",
         ("tcp: a signal ends the process", "bytes.size(), MSG_NOSIGNAL));", "bytes.size(), 0));"),
         ("tcp: an end is a wait", "if (result == 0 && !bytes.empty()) throw", "if (false) throw"),
