@@ -1121,7 +1121,7 @@ FAULTS = [
         ("nccl: aborted by word alone", "comm_.exchange(nullptr)) api_.comm_abort(comm);", "comm_.exchange(nullptr)) static_cast<void>(comm);"),
         ("nccl: an aborted one joins again", "        if (aborted_) throw DeviceError(fmt::format(\"rank {}: NCCL was aborted\", rank_));\n", ""),
         ("nccl: tries again", "failed_ = true;  // unless", "failed_ = false;  // unless"),
-        ("nccl: patient for ever", "if (Clock::now() > until) {", "if (false && Clock::now() > until) {"),
+        ("nccl: patient for ever", "if (Deadline::clock::now() > until) {", "if (false && Deadline::clock::now() > until) {"),
         ("nccl: the rank of the next", "comm_init_rank_config(&comm, ranks_, id(), rank_, &config)",
          "comm_init_rank_config(&comm, ranks_, id(), (rank_ + 1) % ranks_, &config)"),
         ("nccl: an end without the others", "settle(\"ncclCommFinalize\", api_.comm_finalize(comm_), within(patience_));\n", "")),
