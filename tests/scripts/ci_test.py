@@ -45,7 +45,8 @@ class Touched(unittest.TestCase):
         self.assertEqual(touched.chosen(lines, costs, 1000), (["b", "c", "a"], []))
         self.assertEqual(touched.chosen(lines, costs, 360), (["b", "c"], ["a"]))
         self.assertEqual(touched.chosen(lines, costs, 200), (["c", "a"], ["b"]))
-        self.assertEqual(touched.chosen(lines, costs, 10), (["c"], ["b", "a"]), "one at least")
+        self.assertEqual(touched.chosen(lines, costs, 10), ([], ["b", "c", "a"]))
+        self.assertEqual(touched.chosen(lines, costs, -500), ([], ["b", "c", "a"]))
         self.assertEqual(touched.chosen(collections.Counter(), costs, 10), ([], []))
 
     def test_counts_what_changed_since_a_commit(self):
