@@ -29,6 +29,10 @@ AdamW::AdamW(Parameters& parameters, AdamWOptions options)
                 options.weight_decay, options.groups),
       options_(std::move(options)) {}
 
+std::string AdamW::settings() const {
+    return fmt::format("betas {} {}, epsilon {}", options_.beta1, options_.beta2, options_.epsilon);
+}
+
 void AdamW::update(const Range& range, const Array& multiplier) {
     const kernels::AdamWStep step{.beta1 = options_.beta1,
                                   .beta2 = options_.beta2,

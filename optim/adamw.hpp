@@ -26,6 +26,7 @@ class AdamW : public Optimizer {
     explicit AdamW(Parameters& parameters, AdamWOptions options = {});
 
   private:
+    std::string settings() const override;
     void update(const Range& range, const Array& multiplier) override;
 
     AdamWOptions options_;

@@ -154,6 +154,12 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
         throw DtypeError(
             fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));
     }
+    if (const Group* group = parameters_.context().group(); group && group->ranks() > 1) {
+        throw Error(
+            fmt::format("{}: a step of one of {} ranks by itself: their gradients have to be exchanged first, as "
+                        "GradientAccumulator does",
+                        name_, group->ranks()));
+    }
     begin_step(learning_rate);
     update_all(multiplier);
     end_step();
@@ -212,6 +218,20 @@ std::int64_t Optimizer::steps() const {
     Context& context = parameters_.context();
     if (context.dry()) return calls_;
     return static_cast<std::int64_t>(context.from_array(steps_).item());
+}
+
+std::string Optimizer::description() const {
+    std::string text = fmt::format("{} {}", name_, settings());
+    for (const ParameterGroup& group : groups_) {
+        text += fmt::format(
+            "; {}: weight decay {}, factor {}", group.pattern,
+            group.weight_decay ? fmt::to_string(*group.weight_decay) : fmt::format("{} for matrices", weight_decay_),
+            group.learning_rate_factor);
+        if (!group.schedule) continue;
+        for (const std::int64_t step : {0, 1, 10, 100, 1000, 10000, 100000})
+            text += fmt::format(" {}", group.schedule(step));
+    }
+    return text;
 }
 
 std::string Optimizer::value_name(std::string_view value) const {

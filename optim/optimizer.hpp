@@ -51,7 +51,8 @@ class Optimizer {
     /// Parameters::fill_unreached). Weight decay applies to matrices alone, unless a group says otherwise. A multiplier
     /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards, backward of older records is
     /// refused. Only queues work. Parameters that were unfrozen since the last step get their state here. Errors: Error
-    /// for a learning rate that is negative or not finite, and inside of `MovingAverage::evaluate`; OutOfMemory.
+    /// for a learning rate that is negative or not finite, inside of `MovingAverage::evaluate`, and on one of several
+    /// ranks, whose gradients nobody has exchanged (`GradientAccumulator` does); OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
@@ -78,6 +79,10 @@ class Optimizer {
     /// it: don't call it in every step. A dry run skips no step.
     std::int64_t steps() const;
 
+    /// What it does, as text: optimizers that differ in a number differ here. Schedules of groups are asked for the
+    /// rates of some steps.
+    std::string description() const;
+
     Parameters& parameters() const { return parameters_; }
     /// "adamw" or "sgd": the first segment of the names.
     const std::string& name() const { return name_; }
@@ -99,6 +104,8 @@ class Optimizer {
     };
     /// The number of steps done before this one: one f64 in the device's memory.
     const Array& steps_before() const { return steps_; }
+    /// For `description`: the numbers that `update` goes by beside those of its range.
+    virtual std::string settings() const { return ""; }
     /// Launches the kernel for one range.
     virtual void update(const Range& range, const Array& multiplier) = 0;
 

@@ -31,6 +31,10 @@ Sgd::Sgd(Parameters& parameters, SgdOptions options)
                 options.weight_decay, options.groups),
       options_(std::move(options)) {}
 
+std::string Sgd::settings() const {
+    return fmt::format("momentum {}{}", options_.momentum, options_.nesterov ? " of Nesterov" : "");
+}
+
 void Sgd::update(const Range& range, const Array& multiplier) {
     const kernels::SgdStep step{
         .momentum = options_.momentum, .weight_decay = range.weight_decay, .nesterov = options_.nesterov};

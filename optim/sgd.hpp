@@ -26,6 +26,7 @@ class Sgd : public Optimizer {
     explicit Sgd(Parameters& parameters, SgdOptions options = {});
 
   private:
+    std::string settings() const override;
     void update(const Range& range, const Array& multiplier) override;
 
     SgdOptions options_;

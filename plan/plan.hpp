@@ -44,9 +44,9 @@ struct Plan {
     std::optional<Policy> policy = {};
     std::size_t peak_bytes_allocated = 0;  ///< of the whole rehearsal
     std::size_t peak_bytes_reserved = 0;
-    double step_seconds = 0;              ///< predicted
+    double step_seconds = 0;              ///< predicted: of several ranks, of the first
     bool measured = false;                ///< the prediction is from times that were measured, not from assumed rates
-    std::uint64_t replayed_ops = 0;       ///< that backward runs again in a step
+    std::uint64_t replayed_ops = 0;       ///< that backward runs again in a step: of several ranks, of the first
     std::vector<ProgramOp> program = {};  ///< that it is for
 
     /// "3 micro-batches of 4 samples, 120 ops run again in a step, 536870912 bytes reserved".

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/turns.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/policy_of.hpp>
@@ -124,7 +125,8 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
 
     result->op_seconds = costs_.of(result->program);
-    result->seconds = costs_.step_seconds(plain.program, division.accumulate);
+    result->micro_batches = turns_of(0, profile_.ranks, division.accumulate);
+    result->seconds = costs_.step_seconds(plain.program, result->micro_batches);
     result->keep_all.step_seconds = result->seconds;
     result->keep_all.measured = costs_.measured();
 
@@ -169,15 +171,14 @@ const Plan* Planner::rehearsed(Option& option) {
     const Divided& divided = *option.divided;
     const Policy policy = policy_of(divided.program, option.point->answers);
     const Rehearsal rehearsal = rehearse(divided, [&](Context& dry) { dry.policy(policy); });
-    option.plan =
-        Plan{.division = divided.division,
-             .policy = policy,
-             .peak_bytes_allocated = rehearsal.peak.allocated,
-             .peak_bytes_reserved = rehearsal.peak.reserved,
-             .step_seconds = option.seconds,
-             .measured = costs_.measured(),
-             .replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(divided.division.accumulate),
-             .program = divided.keep_all.program};
+    option.plan = Plan{.division = divided.division,
+                       .policy = policy,
+                       .peak_bytes_allocated = rehearsal.peak.allocated,
+                       .peak_bytes_reserved = rehearsal.peak.reserved,
+                       .step_seconds = option.seconds,
+                       .measured = costs_.measured(),
+                       .replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(divided.micro_batches),
+                       .program = divided.keep_all.program};
     return &*option.plan;
 }
 

@@ -239,6 +239,7 @@ auto Session::evaluating(Work work) {
 }
 
 Validation Session::validate(const Watch& watch) {
+    expect_same_parameters();
     const std::uint64_t counter = context_.random_counter();
     std::optional<Validation> validation;
     constexpr const char* what = "a batch of the validation";

@@ -105,6 +105,7 @@ class Session {
     void plan_steps();
     void share_out();
     void expect_same_everywhere();
+    void expect_same_parameters();
     std::optional<Task::Batch> next_batch(bool wanted = true);
     std::optional<UnreadableBatch> met_by_any(const FileError* error, const char* what) const;
     void expect_readable(const FileError* error);

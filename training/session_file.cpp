@@ -7,8 +7,8 @@
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/state_hash.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/training/internal/description.hpp>
 #include <headroom/training/session.hpp>
-#include <headroom/version.hpp>
 
 namespace headroom::training {
 
@@ -44,6 +44,12 @@ auto resumed(const TrainerOptions& options, const Read& read) {
 
 }  // namespace
 
+Json description_of(const Task& task) {
+    Json json = Json::parse(task.describe(), nullptr, false);
+    if (!json.is_object()) throw Error("Task::describe returns no JSON object");
+    return json;
+}
+
 /// What the file has to agree with, and the step it was saved at: a part of the checkpoint like the others, so that a
 /// file that does not fit changes nothing.
 class Session::Description {
@@ -78,23 +84,6 @@ class Session::Description {
         session_.since_best_ = since_best;
     }
 
-    /// What processes that train together must have in common.
-    Json common() const {
-        const TrainerOptions& options = session_.options_;
-        Json json = describe();
-        json["steps"] = session_.steps_;
-        json["steps done"] = session_.steps_done_;
-        json["batch"] = options.batch;
-        json["shard"] = name(options.shard);
-        json["version"] = version;
-        for (const auto& [name, value] : session_.task_->order().state_dict().values) json["data"][name] = value;
-        for (const auto& [name, value] : options.values ? options.values() : StateValues()) {
-            const Json parsed = Json::parse(value, nullptr, false);
-            json["values"][name] = parsed.is_discarded() ? Json(value) : parsed;
-        }
-        return json.flatten();
-    }
-
   private:
     /// Says which option goes on all the same; the loader would refuse it, too.
     void expect_samples(const StateValues& values) const {
@@ -108,8 +97,7 @@ class Session::Description {
 
     Json describe() const {
         const TrainerOptions& options = session_.options_;
-        Json json = Json::parse(session_.task_->describe(), nullptr, false);
-        if (!json.is_object()) throw Error("Task::describe returns no JSON object");
+        Json json = description_of(*session_.task_);
         json["training"] = {{"seed", session_.seed_},
                             {"accumulate", options.accumulate},
                             {"dtype", options.autocast ? name(*options.autocast) : "f32"}};
@@ -124,23 +112,6 @@ files::CheckpointParts Session::parts(Description& description) {
     files::CheckpointParts parts{description, parameters_, *optimizer_, *accumulator_, task_->order()};
     if (average_) parts.emplace_back(*average_);
     return parts;
-}
-
-/// Errors: Error on all ranks that names the first difference, if a rank trains something else than rank 0.
-void Session::expect_same_everywhere() {
-    const std::vector<std::string> all = gather(*group_, Description(*this).common().dump());
-    const Json first = Json::parse(all.front());
-    for (std::size_t rank = 1; rank < all.size(); ++rank) {
-        const Json other = Json::parse(all[rank]);
-        for (const auto& [name, value] : first.items()) {
-            if (other.contains(name) && other[name] == value) continue;
-            throw Error(fmt::format("{}: process {} has {}, and process 0 has {}; all need the same flags and data",
-                                    name.substr(1), rank, other.contains(name) ? other[name].dump() : "none",
-                                    value.dump()));
-        }
-        if (other.size() != first.size())
-            throw Error(fmt::format("process {} was told more than process 0; all need the same flags and data", rank));
-    }
 }
 
 void Session::save(const std::string& path) {

@@ -12,6 +12,7 @@
 
 #include <headroom/core/overhead.hpp>
 #include <headroom/core/rehearsal.hpp>
+#include <headroom/core/turns.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/training/history_file.hpp>
@@ -350,8 +351,9 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
                 dry, file, title_of(options_) + ", rehearsed", [&] { forecast = rehearse(dry); }, history);
         });
         const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
-        forecast.step_seconds = costs.step_seconds(rehearsal.program, options_.accumulate);
-        forecast.replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(options_.accumulate);
+        const std::int64_t own = turns_of(profile.rank, profile.ranks, options_.accumulate);
+        forecast.step_seconds = costs.step_seconds(rehearsal.program, own);
+        forecast.replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(own);
         return forecast;
     } catch (const OutOfMemory& error) {
         memory::MemoryReport report = error.report();

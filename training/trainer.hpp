@@ -40,7 +40,7 @@ struct Forecast {
     bool couples_samples = false;                    ///< an op does: smaller micro-batches are another training
     std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
     std::optional<double> step_seconds = {};         ///< by the options' costs
-    std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step
+    std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step of the rank
 
     std::size_t resident_bytes() const { return parameter_bytes + optimizer_state_bytes; }
 };

@@ -14,6 +14,7 @@ namespace headroom::plan {
 
 struct Planner::Divided {
     Division division = {};
+    std::int64_t micro_batches = 1;  ///< in a step, of the rank that has most of them
     RecordedProgram program;
     std::vector<OpSeconds> op_seconds;
     double seconds = 0;  ///< of a step that runs nothing again
@@ -26,7 +27,7 @@ struct Planner::Divided {
     std::size_t lowest_slack = 0, highest_slack = 0;
 
     double step_seconds(const Point& point) const {
-        return seconds + static_cast<double>(division.accumulate) * point.seconds;
+        return seconds + static_cast<double>(micro_batches) * point.seconds;
     }
     /// What a plan is expected to reserve: between these two.
     std::size_t expected(std::size_t peak) const {

@@ -200,6 +200,11 @@ TEST(SeveralRanks, AnnounceTheirSteps) {
         accumulator.accumulate(work);
         accumulator.reset();
         EXPECT_EQ(context.random_counter(), 3u);
+        // By itself an optimizer would go by the gradients of one rank.
+        parameters.fill_unreached();
+        EXPECT_THAT([&] { optimizer.step(0.1); },
+                    testing::ThrowsMessage<Error>("adamw: a step of one of 2 ranks by itself: their gradients have to "
+                                                  "be exchanged first, as GradientAccumulator does"));
     });
 }
 

@@ -131,13 +131,21 @@ class Processes(ProcessesCase):
         self.succeeds("--resume", saved, "--stop-after", 1)
 
     def test_ranks_that_differ_say_in_what(self):
-        for flags, *parts in (("--lr 0.5", "process 1 has", "lr"),
-                              ("--average 0.9", "process 1 was told more than process 0")):
+        saved = self.path("differs.safetensors")
+        for flags, line in (("--lr 0.5", "--lr: process 1 has 0.5, and process 0 has 0.001"),
+                            ("--average 0.9", "--average: process 1 has 0.9, and process 0 has 0"),
+                            ("--stop-after 3", "--stop-after: process 1 has 3, and process 0 has -1"),
+                            ("--budget 1GB", "--budget: process 1 has 1000000000, and process 0 has 0"),
+                            (f"--save {saved}", "--save: process 1 has a file, and process 0 has none"),
+                            (f"--best {saved}", "--best: process 1 has a file, and process 0 has none")):
             script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" {flags}; else exec "$@"; fi'
-            _, errors = self.together(2, status=1, wrap=("sh", "-c", script, "-"))
-            (line,) = self.own_lines(errors)
-            for part in parts:
-                self.assertIn(part, line)
+            for shard in ("none", "gradients"):
+                _, errors = self.together(2, "--shard", shard, status=1, wrap=("sh", "-c", script, "-"))
+                (found,) = self.own_lines(errors)
+                self.assertIn(line, found)
+        script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --save-every 1; else exec "$@" --save-every 3; fi'
+        _, errors = self.together(2, "--shard", "state", "--save", saved, status=1, wrap=("sh", "-c", script, "-"))
+        self.assertIn("--save-every: process 1 has 1, and process 0 has 3", *self.own_lines(errors))
 
     def test_as_many_as_an_advice_names_have_room(self):
         for limit in (6 << 20, 4 << 20):

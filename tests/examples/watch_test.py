@@ -54,6 +54,16 @@ class Watch(ProcessesCase):
             self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {SHORT} s; --join-timeout sets how long "
                                                    "they may take"]))
 
+    def test_ranks_that_exchange_other_sizes_end_in_a_line(self):
+        """Freezing on one alone, say: nothing is on its way to memory that the error gives back."""
+        for numbers in ((1000, 4000000), (4000000, 1000), (3000000, 4000000)):
+            words = [f"{rank}:exchange={n}" for rank, n in enumerate((*numbers, numbers[1]))]
+            status, lines = self.ends(3, "exchange", *words)
+            self.assertEqual(status, 1, lines)
+            self.assertGreater(len(lines), 0)
+            for line in lines:
+                self.assertRegex(line, r"^rank (\d): rank \1: MPI failed: rank \d sends \d+ bytes where \d+ are expected: do all")
+
     def test_one_that_works_for_longer_ends_nothing(self):
         self.assertEqual(self.ends(2, "exchange", "1:work=25", "exchange", ranks=SHORT), (0, []))
 

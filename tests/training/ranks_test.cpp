@@ -148,6 +148,29 @@ TEST(TrainerOfRanks, AValidationChangesNothingThatIsDrawn) {
     }
 }
 
+TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const Points points(values, {1}, values);
+    std::array<std::uint64_t, 3> replayed{};
+    dist::run_ranks(3, [&](const std::shared_ptr<Group>& group) {
+        Context context = rank_of(group);
+        const Report report =
+            Trainer(task<Drawing>(points),
+                    {.batch = 2,
+                     .accumulate = 5,
+                     .steps = 2,
+                     .recomputes = {{.name = "all", .what = "", .policies = {{"**", recompute_all()}}}},
+                     .recompute = "all",
+                     .handle_signals = false,
+                     .print = false})
+                .run(context);
+        EXPECT_EQ(report.forecast.replayed_ops, report.last_step.replayed_ops) << group->rank();
+        replayed[static_cast<std::size_t>(group->rank())] = report.last_step.replayed_ops;
+    });
+    EXPECT_GT(replayed[2], 0u);
+    EXPECT_EQ(replayed, (std::array{2 * replayed[2], 2 * replayed[2], replayed[2]}));
+}
+
 /// With a figure that is no share of something.
 class Figured final : public test::OneLayerTask {
   public:

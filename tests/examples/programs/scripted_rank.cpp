@@ -1,6 +1,7 @@
 // A rank of a job that does what it is told: scripted_rank DEVICE JOIN_TIMEOUT RANK_TIMEOUT [RANK:]WORD..., without
 // RANK for all. DEVICE is cpu or cuda.
 //   exchange      with all others, by way of the device
+//   exchange=N    of N numbers
 //   say=TEXT      on standard error
 //   work=SECONDS  of ops
 //   hang, kill    for ever, and itself
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -31,11 +33,12 @@ using namespace headroom;
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-void exchange(Context& context) {
+void exchange(Context& context, std::int64_t numbers) {
     if (!context.group()) return;
-    const Tensor sum = ones(context, {1});
-    sum_over_ranks(context.exec(), *context.group(), sum.array());
-    if (sum.item() != context.group()->ranks()) throw Error("a rank is missing in the sum");
+    const Tensor ones_of_all = ones(context, {numbers});
+    sum_over_ranks(context.exec(), *context.group(), ones_of_all.array());
+    const float last = ones_of_all.to_vector<float>().back();
+    if (last != static_cast<float>(context.group()->ranks())) throw Error("a rank is missing in the sum");
 }
 
 void work(Context& context, double seconds) {
@@ -52,7 +55,7 @@ void work(Context& context, double seconds) {
 void follow(const std::string& word, Context& context) {
     const std::string verb = word.substr(0, word.find('=')), what = word.substr(std::min(word.size(), verb.size() + 1));
     if (verb == "exchange") {
-        exchange(context);
+        exchange(context, what.empty() ? 1 : std::stoll(what));
     } else if (verb == "say") {
         fmt::print(stderr, "{}\n", what);
     } else if (verb == "work") {
