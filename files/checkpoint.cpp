@@ -1,5 +1,6 @@
 #include <headroom/files/checkpoint.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <set>
@@ -101,6 +102,12 @@ StateDict whole_state(const Context& context, const CheckpointParts& parts) {
     return all;
 }
 
+StateDict state_for_file(const Context& context, const CheckpointParts& parts) {
+    StateDict state = whole_state(context, parts);
+    state.values.emplace(kFormat, kVersion);
+    return state;
+}
+
 /// In a checkpoint, what is kept beside a tensor has its name behind one of its own: "adamw.first_moment.conv1.weight".
 bool is_state_of_a_tensor(const SafetensorsFile& file, std::string_view name) {
     if (!file.metadata().contains(kFormat)) return false;
@@ -155,10 +162,16 @@ void CheckpointPart::restore(const StateValues& values) const {
 
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values) {
-    StateDict state = whole_state(context, parts);
-    state.values.emplace(kFormat, kVersion);
+    StateDict state = state_for_file(context, parts);
     for (const auto& [name, value] : values) state.values[std::string(kOwn) + name] = value;
     write_safetensors(path, context, std::move(state.arrays), state.values);
+}
+
+void copy_checkpoint(std::vector<char>& file, Context& context, const CheckpointParts& parts) {
+    StateDict state = state_for_file(context, parts);
+    const auto is_piece = [](const NamedArray& array) { return array.piece.has_value(); };
+    if (std::ranges::any_of(state.arrays, is_piece)) throw Error("checkpoint: of sharded state no rank has a copy");
+    copy_safetensors(file, context, std::move(state.arrays), state.values);
 }
 
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts) {

@@ -59,6 +59,10 @@ using CheckpointParts = std::vector<CheckpointPart>;
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values = {});
 
+/// The bytes of that file, in place of what `file` held, for `replace_file_at_once`. Errors: as above, but for what
+/// concerns a file; Error if some state is sharded.
+void copy_checkpoint(std::vector<char>& file, Context& context, const CheckpointParts& parts);
+
 /// Restores the parts, made like those that were saved, from the file, and returns the program's own values. Errors:
 /// FileError if the file is not a checkpoint, or was written by a version whose checkpoints this version can't read;
 /// Error, ShapeError or DtypeError that names the entry that is missing, left over or does not fit: nothing is changed

@@ -73,5 +73,12 @@ class SafetensorsFile {
 /// one path: the last one to finish wins. If some are pieces, all ranks call it, and rank 0 writes.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
+/// The bytes of the file that it would write, in place of what `file` held, for later. Errors: as above, but for what
+/// concerns a file.
+void copy_safetensors(std::vector<char>& file, Context& context, std::vector<NamedArray> tensors,
+                      const Metadata& metadata = {});
+/// Writes such bytes. For a process that may be killed at any moment: they are in their place before the system has
+/// brought them to the disk. Errors: FileError if it can't be written; an existing file is then as it was.
+void replace_file_at_once(const std::filesystem::path& path, std::span<const char> bytes);
 
 }  // namespace headroom::files

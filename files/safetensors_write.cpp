@@ -67,9 +67,19 @@ class FileAside {
     }
 
     void finish() {
-        if (::fsync(file_) != 0) fail("can't be written");
+        sync();
+        put_in_place();
+        sync_folder();
+    }
+
+    void put_in_place() {
         if (::rename(aside_.c_str(), path_.c_str()) != 0) fail("can't be put in place");
         complete_ = true;
+    }
+    void sync() const {
+        if (::fsync(file_) != 0) fail("can't be written");
+    }
+    void sync_folder() const {
         const int directory = ::open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (directory < 0) return;  // the rename is done; only its durability is the file system's business now
         ::fsync(directory);
@@ -134,8 +144,10 @@ std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& me
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
-                       const Metadata& metadata) {
+namespace {
+
+/// Sorts them.
+void check(Context& context, std::vector<NamedArray>& tensors) {
     std::sort(tensors.begin(), tensors.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
@@ -146,6 +158,27 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
         check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
         if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
     }
+}
+
+/// All of the file, in order, to `write(data, bytes)`.
+template <class Write>
+void write_all(Context& context, const std::vector<NamedArray>& tensors, const Metadata& metadata, const Write& write) {
+    const std::string header = header_of(tensors, metadata);
+    unsigned char length[8];
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
+    write(length, 8);
+    write(header.data(), header.size());
+    for (const NamedArray& tensor : tensors) {
+        const std::vector<char> bytes = bytes_of(context, tensor);
+        write(bytes.data(), bytes.size());
+    }
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
+                       const Metadata& metadata) {
+    check(context, tensors);
     const auto is_piece = [](const NamedArray& tensor) { return tensor.piece.has_value(); };
     if (std::ranges::any_of(tensors, is_piece) && context.group()->rank() > 0) {
         for (const NamedArray& tensor : tensors) {
@@ -153,17 +186,27 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
         }
         return;
     }
-    const std::string header = header_of(tensors, metadata);
     FileAside file(path);
-    unsigned char length[8];
-    for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
-    file.write(length, 8);
-    file.write(header.data(), header.size());
-    for (const NamedArray& tensor : tensors) {
-        const std::vector<char> bytes = bytes_of(context, tensor);
-        file.write(bytes.data(), bytes.size());
-    }
+    write_all(context, tensors, metadata, [&](const void* data, std::size_t bytes) { file.write(data, bytes); });
     file.finish();
+}
+
+void copy_safetensors(std::vector<char>& file, Context& context, std::vector<NamedArray> tensors,
+                      const Metadata& metadata) {
+    check(context, tensors);
+    file.clear();
+    write_all(context, tensors, metadata, [&](const void* data, std::size_t bytes) {
+        const char* const first = static_cast<const char*>(data);
+        file.insert(file.end(), first, first + bytes);
+    });
+}
+
+void replace_file_at_once(const std::filesystem::path& path, std::span<const char> bytes) {
+    FileAside file(path);
+    file.write(bytes.data(), bytes.size());
+    file.put_in_place();
+    file.sync();
+    file.sync_folder();
 }
 
 }  // namespace headroom::files

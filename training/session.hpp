@@ -76,6 +76,10 @@ class Session {
 
     /// Written by rank 0.
     void save(const std::string& path);
+    /// The bytes of that file, in place of what `file` held. Errors: Error if state is sharded.
+    void copy(std::vector<char>& file);
+    /// Whether each rank has all of the state by itself.
+    bool sharded() const { return parameters_.shards() > 1; }
     /// SHA-256 over parameters, optimizer state, averages and random position.
     std::string state_sha256();
 

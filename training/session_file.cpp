@@ -120,6 +120,11 @@ void Session::save(const std::string& path) {
     files::save_checkpoint(path, context_, parts(description));
 }
 
+void Session::copy(std::vector<char>& file) {
+    Description description(*this);
+    files::copy_checkpoint(file, context_, parts(description));
+}
+
 void Session::resume(const std::string& path) {
     Description description(*this);
     resumed(options_, [&] { files::load_checkpoint(path, context_, parts(description)); });

@@ -28,6 +28,7 @@
 namespace headroom::training {
 
 class Interrupt;
+class LastStep;
 class Session;
 
 /// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
@@ -165,7 +166,11 @@ class Trainer {
 
   private:
     class Reporter;
-    bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const;
+    /// The rank that prints and writes files.
+    static bool is_first(const Context& context);
+    /// "recompute blocks": of a history.
+    std::string title() const;
+    bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt, LastStep* last_step) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
     Report train_as_told(Context& context, const Forecast& forecast) const;
