@@ -1,7 +1,5 @@
 #include <headroom/dist/world.hpp>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -11,13 +9,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <headroom/dist/internal/mpi_plugin.hpp>
+#include <headroom/dist/internal/processors.hpp>
 #include <headroom/dist/internal/sockets.hpp>
 #include <headroom/dist/internal/watch.hpp>
 #include <headroom/dist/nccl.hpp>
@@ -122,14 +120,6 @@ double seconds(const char* name, double told) {
     return told == 0 ? 1e9 : told;
 }
 
-/// Processors that this process may run on.
-int allowed_processors() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) return static_cast<int>(std::thread::hardware_concurrency());
-    return CPU_COUNT(&set);
-}
-
 /// Errors: Error, on all ranks, if two of them have a GPU of the same UUID.
 void refuse_one_gpu_twice(Group& hosts, const std::string& uuid) {
     const std::vector<std::string> all = gather(hosts, uuid);
@@ -177,7 +167,7 @@ World World::join(const JoinOptions& options) {
     world.ranks_ = ranks;
     world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
-    world.share_processors();
+    world.share_processors(Processors::allowed().sharing(*world.group_));
     world.watch(local_ranks == ranks ? "127.0.0.1" : "");
     return world;
 }
@@ -192,13 +182,14 @@ void World::watch(const std::string& first_host) const {
 
 World::~World() = default;
 
-void World::share_processors() {
-    const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int share = std::max(1, processors / local_ranks_), allowed = std::max(1, allowed_processors());
-    threads_ = allowed < processors ? allowed : share;
-    if (allowed < share) {
+/// `sharing`: the ranks, this one included, that run on the processors on which it may run.
+void World::share_processors(int sharing) const {
+    const int processors = Processors::of_machine(), allowed = Processors::allowed().count();
+    const int share = std::max(1, processors / local_ranks_);
+    threads_ = std::max(1, allowed / sharing);
+    if (threads_ < share) {
         remark_ = fmt::format("rank {} may run on {} of {} processors, and takes {} thread{}: {} leaves them {}", rank_,
-                              allowed, processors, allowed, allowed == 1 ? "" : "s",
+                              allowed, processors, threads_, threads_ == 1 ? "" : "s",
                               address_.empty() ? "mpirun --bind-to none" : "a launcher that binds no processes", share);
     }
 }
@@ -227,13 +218,16 @@ void World::read_launcher() {
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
     const std::string port = std::to_string(number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
     address_ = host.starts_with('[') ? fmt::format("{}:{}", host, port) : Address{std::string(host), port}.text();
-    share_processors();
+    share_processors(Processors::allowed().count() < Processors::of_machine()
+                         ? 1
+                         : local_ranks_);  // until the others have told theirs
 }
 
 /// What a launcher without an MPI has started joins when it has to say something.
 void World::meet() const {
     if (ranks_ == 1 || group_) return;
     group_ = hosts_over_tcp({rank_, ranks_, address_}, options_.join_timeout);
+    share_processors(Processors::allowed().sharing(*group_));
     watch(Address::parse(address_).host);
 }
 

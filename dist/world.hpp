@@ -67,7 +67,7 @@ class World {
     World() = default;
 
     void read_launcher();
-    void share_processors();
+    void share_processors(int sharing) const;
     void meet() const;
     void watch(const std::string& first_host) const;
 
@@ -77,9 +77,9 @@ class World {
     mutable std::shared_ptr<Watch> watch_;  ///< until MPI has ended, which waits for all
     std::shared_ptr<const struct MpiJob> job_;
     JoinOptions options_;
-    int threads_ = 0;
+    mutable int threads_ = 0;
     int local_rank_ = 0, local_ranks_ = 1;  ///< among those of this machine
-    std::string remark_;
+    mutable std::string remark_;
 };
 
 }  // namespace headroom::dist
