@@ -25,12 +25,22 @@ concept RandomDataset = requires(const D& dataset, std::span<const std::int64_t>
     dataset.read(indices, first_draw, batch);
 };
 
+/// A `read` that takes its batch by value, or as one that can't change, would fill nothing.
+template <class D>
+concept FillsACopy = requires(const D& dataset, std::span<const std::int64_t> indices, const typename D::Batch& batch) {
+    dataset.read(indices, batch);
+}
+|| requires(const D& dataset, std::span<const std::int64_t> indices, const typename D::Batch& batch) {
+    dataset.read(indices, std::uint64_t{}, batch);
+};
+
 /// `read` fills `batch` with the samples of `indices`, in their order, and reuses its memory. Several threads call it
 /// at once, so it must not write to the dataset. Its exceptions reach the caller of the loader.
 template <class D>
-concept Dataset = std::default_initializable<typename D::Batch> && requires(const D& dataset) {
+concept Dataset = std::default_initializable<typename D::Batch> && !FillsACopy<D> && requires(const D& dataset) {
     { dataset.size() } -> std::convertible_to<std::int64_t>;
-} &&(RandomDataset<D> || requires(const D& dataset, std::span<const std::int64_t> indices, typename D::Batch& batch) {
+}
+&&(RandomDataset<D> || requires(const D& dataset, std::span<const std::int64_t> indices, typename D::Batch& batch) {
     dataset.read(indices, batch);
 });
 

@@ -73,6 +73,9 @@ class SafetensorsFile {
 /// one path: the last one to finish wins. If some are pieces, all ranks call it, and rank 0 writes.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
+/// The file that it would replace: links followed. Removes what killed processes left beside it. Errors: FileError if
+/// something stands there that is no file: a folder, a device.
+std::filesystem::path to_replace(const std::filesystem::path& path);
 /// The bytes of the file that it would write, in place of what `file` held, for later. Errors: as above, but for what
 /// concerns a file.
 void copy_safetensors(std::vector<char>& file, Context& context, std::vector<NamedArray> tensors,

@@ -24,21 +24,48 @@ namespace {
 
 constexpr const char* kMetadataName = "__metadata__";
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+void remove_abandoned(const std::filesystem::path& path) {
+    const std::string begin = path.filename().string() + ".";
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
+        const std::string name = entry.path().filename().string();
+        if (!name.starts_with(begin) || !name.ends_with(".partial") || !entry.is_regular_file(error)) continue;
+        if (name.size() != begin.size() + 8 + std::string_view(".partial").size()) continue;
+        const int file = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (file < 0) continue;
+        if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+        ::close(file);
+    }
+}
+
+}  // namespace
+
+std::filesystem::path to_replace(const std::filesystem::path& path) {
+    if (path.native().find('\0') != std::string::npos) throw FileError(path.string() + ": a path can't hold a NUL");
+    std::filesystem::path file = path;
+    std::error_code error;
+    for (int links = 0; std::filesystem::is_symlink(file, error) && links < 40; ++links) {  // as the system does
+        file = file.parent_path() / std::filesystem::read_symlink(file, error);
+    }
+    if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error)) {
+        throw FileError(fmt::format("{}: it is not a file that can be replaced", file.string()));
+    }
+    remove_abandoned(file);
+    return file;
+}
+
+namespace {
+
 /// A file beside `path` that takes its place when it is complete, or disappears. Its name is its own, so that of
 /// several that save to one path the last one to finish wins, whole. While it is written it is locked: what lies there
 /// unlocked was left by a process that was killed, and is removed.
 class FileAside {
   public:
-    explicit FileAside(const std::filesystem::path& path) : path_(path) {
-        if (path.native().find('\0') != std::string::npos) throw FileError(path.string() + ": a path can't hold a NUL");
-        std::error_code error;
-        for (int links = 0; std::filesystem::is_symlink(path_, error) && links < 40; ++links) {  // as the system does
-            path_ = path_.parent_path() / std::filesystem::read_symlink(path_, error);
-        }
-        if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
-            throw FileError(fmt::format("{}: it is not a file that can be replaced", path_.string()));
-        }
-        remove_abandoned();
+    explicit FileAside(const std::filesystem::path& path) : path_(to_replace(path)) {
         std::random_device random;
         do {
             if (file_ >= 0) ::close(file_);  // somebody took it for abandoned before it was locked
@@ -80,33 +107,17 @@ class FileAside {
         if (::fsync(file_) != 0) fail("can't be written");
     }
     void sync_folder() const {
-        const int directory = ::open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const int directory = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (directory < 0) return;  // the rename is done; only its durability is the file system's business now
         ::fsync(directory);
         ::close(directory);
     }
 
   private:
-    std::filesystem::path folder() const { return path_.has_parent_path() ? path_.parent_path() : "."; }
-
     /// Whether the open file still has its name.
     bool is_there() const {
         struct stat status {};
         return ::fstat(file_, &status) == 0 && status.st_nlink > 0;
-    }
-
-    void remove_abandoned() const {
-        const std::string begin = path_.filename().string() + ".";
-        std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(folder(), error)) {
-            const std::string name = entry.path().filename().string();
-            if (!name.starts_with(begin) || !name.ends_with(".partial") || !entry.is_regular_file(error)) continue;
-            if (name.size() != begin.size() + 8 + std::string_view(".partial").size()) continue;
-            const int file = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-            if (file < 0) continue;
-            if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
-            ::close(file);
-        }
     }
 
     [[noreturn]] void fail(const char* what) const {

@@ -64,8 +64,8 @@ struct GradientAccumulatorOptions {
     /// were, however late the results are read.
     bool stop_when_diverged = false;
     std::int64_t kept_results = 1;  ///< the number of steps whose results are kept for `results`
-    /// Gradients stay after `step`, for inspection, until the next `accumulate`. If false, `step` gives their memory
-    /// back.
+    /// Gradients stay after `step`, for inspection, until the next `accumulate`. They are what backward has
+    /// added up: times `StepResult::multiplier` they are the mean's. If false, `step` gives their memory back.
     bool keep_gradients = false;
 };
 

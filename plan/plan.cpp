@@ -1,7 +1,9 @@
 #include <headroom/plan/plan.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +25,15 @@ constexpr int kVersion = 1;
 
 std::string in_words(const ProgramOp& op) { return op.path.empty() ? op.op : fmt::format("{} in {}", op.op, op.path); }
 
+/// Errors: Error unless it is a number that such a count can be; nlohmann's if there is none.
+template <class T, class Key>
+T count(const Json& json, const Key& key) {
+    const Json& value = json.at(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<T>::max()})
+        throw Error(fmt::format("{} is {}, and no count", Json(key).dump(), value.dump()));
+    return value.get<T>();
+}
+
 Json json_of(const Rule& rule) {
     Json json{{"path", rule.path}, {"op", rule.op}};
     if (rule.call) json["call"] = *rule.call;
@@ -36,15 +47,15 @@ Json json_of(const Rule& rule) {
 
 Rule rule_of(const Json& json) {
     Rule rule{.path = json.at("path"), .op = json.at("op")};
-    if (json.contains("call")) rule.call = json.at("call").get<std::uint32_t>();
-    if (json.contains("ordinal")) rule.ordinal = json.at("ordinal").get<std::uint32_t>();
+    if (json.contains("call")) rule.call = count<std::uint32_t>(json, "call");
+    if (json.contains("ordinal")) rule.ordinal = count<std::uint32_t>(json, "ordinal");
     const std::string answer = json.at("answer");
     if (answer != "recompute" && answer != "keep" && answer != "inherit")
         throw Error("an answer is \"" + answer + "\"");
     rule.answer = {answer == "recompute" ? Answer::recompute
                    : answer == "keep"    ? Answer::keep
                                          : Answer::inherit,
-                   json.value("again_after", 0u)};
+                   json.contains("again_after") ? count<std::uint32_t>(json, "again_after") : 0};
     return rule;
 }
 
@@ -144,18 +155,21 @@ Plan parse_plan(const std::string& text, const std::string& source) {
     try {
         const Json json = Json::parse(text);
         if (json.at("headroom_plan") != kVersion) throw Error("it is of another version");
-        Plan plan{.division = {json.at("batch"), json.at("accumulate"), json.at("choice")},
-                  .peak_bytes_allocated = json.at("peak_bytes_allocated"),
-                  .peak_bytes_reserved = json.at("peak_bytes_reserved"),
+        Plan plan{.division = {count<std::int64_t>(json, "batch"), count<std::int64_t>(json, "accumulate"),
+                               json.at("choice")},
+                  .peak_bytes_allocated = count<std::size_t>(json, "peak_bytes_allocated"),
+                  .peak_bytes_reserved = count<std::size_t>(json, "peak_bytes_reserved"),
                   .step_seconds = json.at("step_seconds"),
                   .measured = json.at("measured"),
-                  .replayed_ops = json.at("replayed_ops")};
+                  .replayed_ops = count<std::uint64_t>(json, "replayed_ops")};
+        if (!(plan.step_seconds >= 0)) throw Error("step_seconds is below 0");
         if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");
         std::vector<Rule> rules;
         for (const Json& rule : json.at("rules")) rules.push_back(rule_of(rule));
         if (!rules.empty()) plan.policy = Policy(std::move(rules));
         for (const Json& op : json.at("program")) {
-            plan.program.push_back({op.at(0), op.at(1), op.at(2), op.at(3), op.at(4)});
+            plan.program.push_back(
+                {op.at(0), op.at(1), count<std::uint32_t>(op, 2), count<std::uint32_t>(op, 3), op.at(4)});
         }
         if (json.at("program_sha256") != program_sha256(plan.program))
             throw Error("its program_sha256 is of another one");

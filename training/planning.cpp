@@ -114,7 +114,7 @@ plan::Costs Trainer::calibrate(Context& context, std::int64_t rounds) const {
     plan::Planner planner(profile, workload_of(task_, options), costs);
     std::vector<plan::TimedRun> runs;
     std::vector<TrainerOptions> planned;
-    for (const plan::Plan& plan : planner.samples(options.budget > 0 ? options.budget : profile.usable_bytes())) {
+    for (const plan::Plan& plan : planner.samples(options.budget > 0 ? options.budget : within_limit(profile))) {
         planned.push_back(divided(without_files(options), plan.division));
         planned.back().plan = plan;
         planned.back().steps = std::numeric_limits<std::int64_t>::max();

@@ -137,6 +137,11 @@ std::string shared_by_processes(const Profile& profile, std::size_t bytes, const
 
 }  // namespace
 
+std::size_t within_limit(const Profile& profile) {
+    const std::size_t device = profile.usable_bytes();
+    return profile.memory_limit > 0 ? std::min(profile.memory_limit, device) : device;
+}
+
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options) {
     Session session(dry, task, options);
     take_steps(session);

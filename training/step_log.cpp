@@ -10,8 +10,11 @@ namespace headroom::training {
 
 namespace {
 
-/// Cuts off the lines of later steps, and one that was not written to its end.
-void cut_after(const std::string& path, std::int64_t step) {
+constexpr const char* kValidation = "validation/";
+
+/// Cuts off the lines of later steps, one that was not written to its end, and, where it comes `again`, the validation
+/// behind that step.
+void cut_after(const std::string& path, std::int64_t step, bool again) {
     if (!std::filesystem::is_regular_file(path)) return;
     std::ifstream file(path);
     std::uintmax_t kept = 0;
@@ -19,15 +22,16 @@ void cut_after(const std::string& path, std::int64_t step) {
         const nlohmann::json figures = nlohmann::json::parse(line, nullptr, false);
         const bool whole = figures.is_object() && figures.contains("step") && figures["step"].is_number_integer();
         if (!whole || figures["step"].get<std::int64_t>() > step) break;
+        if (again && figures["step"] == step && figures.contains(std::string(kValidation) + "loss")) break;
     }
     std::filesystem::resize_file(path, kept);
 }
 
 }  // namespace
 
-StepLog::StepLog(const TrainerOptions& options, std::int64_t done) : path_(options.log) {
+StepLog::StepLog(const TrainerOptions& options, std::int64_t done, bool ended) : path_(options.log) {
     if (!path_.empty()) {
-        if (!options.resume.empty()) cut_after(path_, done);
+        if (!options.resume.empty()) cut_after(path_, done, ended);
         lines_.open(path_, options.resume.empty() ? std::ios::trunc : std::ios::app);
     }
     if (!options.tensorboard.empty()) events_.emplace(options.tensorboard, done + 1);
@@ -52,7 +56,7 @@ void StepLog::step(std::int64_t step, const optim::StepResult& result, double le
 void StepLog::validation(std::int64_t step, const Validation& validation) {
     nlohmann::ordered_json figures{{"loss", validation.loss}};
     for (const Metric& metric : validation.metrics) figures[metric.name] = metric.value;
-    add(step, "validation/", figures);
+    add(step, kValidation, figures);
 }
 
 void StepLog::flush() {

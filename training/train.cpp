@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/overhead.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/training/history_file.hpp>
@@ -77,7 +78,7 @@ class Trainer::Reporter {
           options_(trainer.options_),
           progress_(session.steps(), options_.unit, session.steps_done()),
           throughput_(session.steps() - session.steps_done(), Throughput::Clock::now()),
-          log_(options_, session.steps_done()),
+          log_(options_, session.steps_done(), session.steps_done() >= session.steps()),
           units_(static_cast<double>(options_.accumulate * options_.batch * options_.units)),
           looked_at_(session.steps_done()) {}
 
@@ -243,6 +244,11 @@ void Trainer::announce_validations(const Session& session) const {
 }
 
 Report Trainer::train_session(Context& context) const {
+    if (is_first(context)) {
+        for (const std::string& file : {options_.save, options_.best}) {
+            if (!file.empty()) files::to_replace(file);  // refused now, and not when there is something to save
+        }
+    }
     Session session(context, task_, options_);
     std::optional<Interrupt> interrupt;
     if (options_.handle_signals) interrupt.emplace();

@@ -46,8 +46,7 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
             const std::string suffices =
                 limited ? options_.spell("memory_limit", fmt::to_string(report.whole_limit))
                         : options_.spell("device", fmt::to_string(report.whole_limit + profile.reserved_bytes()));
-            const std::size_t usable = profile.memory_limit > 0 ? std::min(profile.memory_limit, device) : device;
-            report.advice = advice(profile, usable, *report.whole, task_, options_, suffices);
+            report.advice = advice(profile, within_limit(profile), *report.whole, task_, options_, suffices);
         }
         throw OutOfMemory(std::move(report));
     }

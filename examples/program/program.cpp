@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -102,6 +103,16 @@ void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& 
         summary.refused = error;
         if (!flags.json.empty()) write_summary(flags.json, summary);
         throw;
+    }
+}
+
+/// Errors: Error for another micro-batch than the plan's on the command line, which the plan would take the place of.
+void expect_of_plan(const Flags& flags, const plan::Plan& plan, const std::string& source) {
+    for (const auto& [name, given, planned] : {std::tuple{"batch", flags.batch, plan.division.batch},
+                                               std::tuple{"accumulate", flags.accumulate, plan.division.accumulate}}) {
+        if (given != planned && flags.stored && flags.stored->given(name))
+            throw Error(fmt::format("--{} {}: the plan of {} has {}; leave the flag out, or plan anew with --budget",
+                                    name, given, source, planned));
     }
 }
 
@@ -244,10 +255,14 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     if (!flags.plan.empty()) {
         const plan::Plan plan = plan::read_plan(flags.plan);
         trainer.check(plan, profile);
+        expect_of_plan(flags, plan, flags.plan);
         trainer.follow(plan);
         say("plan of {}: {}", flags.plan, plan.to_string());
     } else if (fitted.budget == 0 && !flags.recompute_given) {
-        if (const auto plan = trainer.follow_saved(profile)) say("plan of {}: {}", flags.resume(), plan->to_string());
+        if (const auto plan = trainer.follow_saved(profile)) {
+            expect_of_plan(flags, *plan, flags.resume());
+            say("plan of {}: {}", flags.resume(), plan->to_string());
+        }
     }
     fitted.batch = summary.batch = trainer.options().batch;
     fitted.accumulate = summary.accumulate = trainer.options().accumulate;

@@ -31,6 +31,15 @@ struct Numbers {
     }
 };
 
+struct ReadsACopy : Numbers {
+    void read(std::span<const int64_t> indices, Batch batch) const { Numbers::read(indices, batch); }
+};
+struct DrawsACopy : Numbers {
+    void read(std::span<const int64_t> indices, std::uint64_t, Batch batch) const { Numbers::read(indices, batch); }
+};
+static_assert(Dataset<Numbers>);
+static_assert(!Dataset<ReadsACopy> && !Dataset<DrawsACopy>);  // which would train on nothing
+
 /// What `next` returns, an end of epoch as an empty batch.
 std::vector<Indices> take(DataLoader<Numbers>& loader, int calls) {
     std::vector<Indices> all;

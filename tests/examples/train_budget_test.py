@@ -132,8 +132,22 @@ class TrainGpt(Budget, ProgramCase):
             with self.subTest(damaged=name):
                 self.fails(1, ["--plan", self.write("damaged.json", damaged)], "damaged.json")
         self.fails(1, ["--plan", self.path("missing.json")], "missing.json")
+        batch, accumulate = planned["batch"], planned["accumulate"]
+        self.succeeds("--plan", file, "--batch", batch, "--accumulate", accumulate)
+        self.fails(1, ["--plan", file, "--batch", batch + 1], f"--batch {batch + 1}: the plan of {file} has {batch}")
+        self.fails(1, ["--plan", file, "--accumulate", accumulate + 1], f"--accumulate {accumulate + 1}: the plan of {file} has")
+        saved = self.path("planned.safetensors")
+        self.succeeds("--plan", file, "--save", saved, "--stop-after", 1)
+        self.fails(1, ["--resume", saved, "--batch", batch + 1], f"--batch {batch + 1}: the plan of {saved} has {batch}")
         self.fails(2, ["--plan", file, "--budget", floor])
         self.fails(2, ["--save-plan", file])
+
+    def test_measures_within_a_limit(self):
+        """Plans that take more are not tried."""
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
+        file = self.path("limited.json")
+        self.succeeds("--recompute", "blocks", "--memory-limit", floor + 2 * PAGE, "--calibrate", file)
+        self.assertTrue(os.path.exists(file))
 
     def test_goes_by_what_was_measured(self):
         file = self.path("costs.json")

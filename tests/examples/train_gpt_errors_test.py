@@ -198,7 +198,11 @@ class TrainGptErrors(ProgramCase):
     def test_a_checkpoint_takes_the_place_of_a_file_alone(self):
         fifo, link, real = self.path("fifo"), self.path("link"), self.path("real")
         os.mkfifo(fifo)
-        self.fails(1, self.with_text("--steps", 1, "--save", fifo), "fifo", "not a file that can be replaced")
+        for flag in ("--save", "--best"):  # said before there is something to save
+            for device in (fifo, "/dev/full"):
+                log = self.path("refused.jsonl")
+                self.fails(1, self.with_text("--steps", 1, flag, device, "--log", log), device, "not a file that can be replaced")
+                self.assertFalse(os.path.exists(log) and os.path.getsize(log))
         os.symlink(real, link)
         self.succeeds(*self.with_text("--steps", 1, "--save", link))
         self.assertTrue(os.path.islink(link) and os.path.isfile(real))

@@ -190,6 +190,11 @@ class TrainGptResume(ProgramCase):
         self.assertEqual(lines(), whole)
         self.succeeds(*self.training, "--log", log, "--validate-every", 6)
         self.assertEqual(lines(), whole)
+        # One that is at its end validates once more, which is in the log once.
+        ended = self.path("ended.safetensors")
+        self.succeeds(*self.training, "--log", log, "--validate-every", 6, "--save", ended)
+        self.succeeds("--resume", ended, "--log", log)
+        self.assertEqual(lines(), whole)
         self.fails(1, [*self.training, "--log", self.path("no/such.jsonl")], "--log", "no folder")
         self.fails(1, [*self.training, "--tensorboard", self.text], "text.txt")
         for flags in (self.training, ("--resume", self.stopped)):

@@ -126,6 +126,15 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",0,1"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",1,0"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": \"4\""), ThrowsMessage<FileError>(HasSubstr("not a plan")));
+    for (const char* name : {"batch", "accumulate", "peak_bytes_allocated", "peak_bytes_reserved", "replayed_ops"}) {
+        for (const char* number : {"-1", "1.5", "18446744073709551616"}) {
+            const std::size_t begin = whole.find(':', whole.find(name)) + 2;
+            write(std::string(whole).replace(begin, whole.find_first_of(",\n", begin) - begin, number));
+            EXPECT_THAT([&] { read_plan(path_); }, ThrowsMessage<FileError>(HasSubstr("and no count"))) << text();
+        }
+    }
+    EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",-1,0"), ThrowsMessage<FileError>(HasSubstr("and no count")));
+    EXPECT_THAT(with("\"step_seconds\": ", "\"step_seconds\": -"), ThrowsMessage<FileError>(HasSubstr("below 0")));
     EXPECT_THAT([] { read_plan("/there/is/none.json"); }, ThrowsMessage<FileError>(HasSubstr("none.json")));
     EXPECT_THROW(write_plan("/there/is/none.json", plan_of(program_of({}))), FileError);
     EXPECT_THROW(write_plan("/dev/full", plan_of(program_of({}))), FileError);

@@ -12,6 +12,9 @@
 
 namespace headroom::training {
 
+/// Bytes that a training on such a context may take: the limit, or all that the device has for it.
+std::size_t within_limit(const Profile& profile);
+
 /// Runs on a dry context what later steps, validations and the end take no more memory than.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 

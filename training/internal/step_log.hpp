@@ -2,7 +2,7 @@
 // The figures of every step and validation, for people and programs that draw them:
 // `TrainerOptions::log` and `tensorboard`.
 //
-//     StepLog log(options, session.steps_done());
+//     StepLog log(options, session.steps_done(), false);
 //     log.step(100, result, session.learning_rate(100));
 //     log.validation(100, session.validate());
 //     log.flush();
@@ -22,9 +22,9 @@ namespace headroom::training {
 
 class StepLog {
   public:
-    /// A training that is resumed goes on in the same places, where later steps are dropped. `done`: steps before.
-    /// Errors: FileError.
-    StepLog(const TrainerOptions& options, std::int64_t done);
+    /// A training that is resumed goes on in the same places, where later steps are dropped. `done`: steps before;
+    /// `ended`: all of them, so that only the last validation comes again. Errors: FileError.
+    StepLog(const TrainerOptions& options, std::int64_t done, bool ended);
 
     void step(std::int64_t step, const optim::StepResult& result, double learning_rate);
     void validation(std::int64_t step, const Validation& validation);
