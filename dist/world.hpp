@@ -31,7 +31,8 @@ class World {
     /// one that makes no progress, a line on standard error names it, and all processes end with status 1. Progress is
     /// an op, an exchange, a batch or a piece of a file, by the thread that joined; code that does none of these for so
     /// long calls `memory::step_forward` now and then. Errors: Error in a line if there is a job that can't be joined:
-    /// no MPI in this build, MPI's own reason, or variables of a launcher that are not complete; for a time below 0.
+    /// no MPI in this build, MPI's own reason, a second join of a process that MPI has started, or variables of a
+    /// launcher that are not complete; for a time below 0.
     /// When ranks do not come within `join_timeout` seconds, the process ends in the same way. Where not all ranks
     /// reach rank 0 over TCP, a line on standard error says that nothing watches them. What a launcher without an MPI
     /// has started joins in `context` or `cuda`, over TCP.

@@ -64,6 +64,11 @@ class Watch(ProcessesCase):
             for line in lines:
                 self.assertRegex(line, r"^rank (\d): rank \1: MPI failed: rank \d sends \d+ bytes where \d+ are expected: do all")
 
+    def test_joining_twice_is_refused(self):
+        status, lines = self.ends(2, "exchange", "0:join")
+        self.assertEqual((status, lines), (1, ["rank 0: MPI can't be started: it was started in this process before, which it allows "
+                                               "once"]))
+
     def test_one_that_works_for_longer_ends_nothing(self):
         self.assertEqual(self.ends(2, "exchange", "1:work=25", "exchange", ranks=SHORT), (0, []))
 

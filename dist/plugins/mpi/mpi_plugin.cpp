@@ -26,7 +26,9 @@ const char* reason(int error) {
 }
 
 const char* start(int* rank, int* ranks, int* local_rank, int* local_ranks) {
-    int given = 0;
+    int given = 0, runs = 0;
+    MPI_Initialized(&runs);
+    if (runs) return "it was started in this process before, which it allows once";
     if (const char* why = reason(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given))) return why;
     if (given < MPI_THREAD_FUNNELED) return "this MPI does not let a program have threads";
     if (const char* why = reason(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_of_job))) return why;

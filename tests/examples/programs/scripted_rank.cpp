@@ -5,6 +5,7 @@
 //   say=TEXT      on standard error
 //   work=SECONDS  of ops
 //   hang, kill    for ever, and itself
+//   join          once more
 //   fail          with an error that lets go of all that it has, and then hang
 #include <algorithm>
 #include <chrono>
@@ -62,6 +63,8 @@ void follow(const std::string& word, Context& context) {
         work(context, std::stod(what));
     } else if (verb == "hang") {
         hang();
+    } else if (verb == "join") {
+        dist::World::join();
     } else if (verb == "fail") {
         throw Error("fail");
     } else if (verb == "kill") {
