@@ -189,15 +189,15 @@ Json comparison_of(const Flags& flags, const Profile& profile, const techniques:
 }
 
 void print(const std::vector<techniques::Row>& rows, std::size_t within) {
-    fmt::print("{:<34}{:<12}{:>6}{:>7}{:>10}{:>5}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved",
-               within > 0 ? "fits" : "", "step", "samples/s", "again", "largest", "bits");
+    fmt::print("{:<34}{:<12}{:>6}{:>7}{:>10}{:>5}{:>10}{:>12}{:>12}{:>9}  {}\n", "", "", "dtype", "batch", "reserved",
+               within > 0 ? "fits" : "", "step", "samples/s", "recomputed", "largest", "bits");
     for (const techniques::Row& row : rows) {
         fmt::print("{:<34}{:<12}", (row.peer.empty() ? "" : "PyTorch: ") + row.technique, row.name);
         if (!row.refused.empty()) {
             fmt::print("  {}\n", row.refused);
             continue;
         }
-        fmt::print("{:>6}{:>7}{:>10}{:>5}{:>9.3g}s{:>12.4g}{:>8}{:>9}  {}\n", row.dtype,
+        fmt::print("{:>6}{:>7}{:>10}{:>5}{:>9.3g}s{:>12.4g}{:>12}{:>9}  {}\n", row.dtype,
                    fmt::format("{}x{}", row.options.accumulate, row.options.batch),
                    memory::format_bytes(memory_of(row)),
                    !fits(row, within)   ? ""
@@ -206,8 +206,8 @@ void print(const std::vector<techniques::Row>& rows, std::size_t within) {
                    seconds_of(row).value(), samples_per_second(row).value(), row.forecast.replayed_ops.value_or(0),
                    row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
-                   : *row.same_bits ? "as keeping all"
-                                    : "OTHERS than keeping all");
+                   : *row.same_bits ? "same as without recomputing"
+                                    : "OTHERS than without recomputing");
     }
     std::fflush(stdout);
 }

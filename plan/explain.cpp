@@ -65,17 +65,20 @@ std::string Planner::explain(const Plan& plan) const {
             }
         }
     }
-    std::string text = fmt::format("{:<40}{:>6}{:>7}{:>12}{:>18}\n", "a micro-batch, by modules", "ops", "again",
+    std::string text = fmt::format("{:<40}{:>6}{:>12}{:>12}{:>18}\n", "a micro-batch, by modules", "ops", "recomputed",
                                    "ms added", "bytes at the peak");
     const auto line = [&](const std::string& name, const Row& row) {
-        text += fmt::format("{:<40}{:>6}{:>7}{:>12.3f}{:>18}\n", name, row.ops, row.again, 1e3 * row.seconds, row.kept);
+        text +=
+            fmt::format("{:<40}{:>6}{:>12}{:>12.3f}{:>18}\n", name, row.ops, row.again, 1e3 * row.seconds, row.kept);
     };
     for (const auto& [name, row] : rows) line(name, row);
     line("all", all);
     const RecordedOp& op = program.ops[simulated.peak_op];
-    text += fmt::format("the peak of {} bytes is {} {}{}: {} bytes of activations that are kept, {} of all else\n",
-                        simulated.peak, simulated.peak_in_backward ? "in backward of" : "at", op.name,
-                        op.path.empty() ? "" : " in " + op.path, all.kept, simulated.peak - all.kept);
+    text += fmt::format(
+        "the peak of {} bytes is {} {}{}: {} bytes of activations that are kept, {} of weights, gradients, optimizer "
+        "state and what ops need meanwhile\n",
+        simulated.peak, simulated.peak_in_backward ? "in backward of" : "at", op.name,
+        op.path.empty() ? "" : " in " + op.path, all.kept, simulated.peak - all.kept);
     return text + (plan.measured ? "times are as measured\n" : "times are by rates that are assumed, not measured\n");
 }
 

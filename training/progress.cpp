@@ -55,7 +55,7 @@ std::string progress_line(const Status& status, std::int64_t steps, const std::s
     const std::string parts[] = {
         std::abs(status.loss) < 1e4 ? fmt::format("loss {:.4f}", status.loss) : fmt::format("loss {:.3e}", status.loss),
         "left " + duration(left), fmt::format("{} {}/s", rounded(status.rate), unit),
-        "peak " + memory::format_bytes(status.peak_bytes), "live " + memory::format_bytes(status.live_bytes)};
+        "peak " + memory::format_bytes(status.peak_bytes)};
     std::string line = fmt::format("step {}/{}", status.step, steps);
     for (const std::string& part : parts) {
         if (line.size() + 2 + part.size() > columns) break;

@@ -2,7 +2,7 @@
 // The progress of a training for people: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 //
 //     Progress progress(2000, "tokens");
-//     progress.show({.step = 100, .loss = 2.5, .rate = 21000, .live_bytes = 12'000'000, .peak_bytes = 24'000'000});
+//     progress.show({.step = 100, .loss = 2.5, .rate = 21000, .peak_bytes = 24'000'000});
 //     progress.end();
 #include <chrono>
 #include <cstddef>
@@ -15,11 +15,10 @@ struct Status {
     std::int64_t step = 0;  ///< done so far
     double loss = 0;
     double rate = 0;  ///< units per second
-    std::size_t live_bytes = 0;
     std::size_t peak_bytes = 0;
 };
 
-/// "step 100/2000 loss 2.5000 left 1:35 21.0k tokens/s peak 24.0 MB live 12.0 MB": the part from the left that fits
+/// "step 100/2000 loss 2.5000 left 1:35 21.0k tokens/s peak 24.0 MB": the part from the left that fits
 /// into `columns`; if the step alone does not fit, its beginning. `left`: seconds.
 std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
                           std::size_t columns);

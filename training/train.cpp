@@ -103,7 +103,7 @@ class Trainer::Reporter {
         log_.flush();
         if (!options_.print) return;
         const MemoryStatistics memory = session_.context().memory().statistics();
-        progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.allocated, memory.peak_allocated});
+        progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.peak_allocated});
         tell_news();
     }
 
@@ -285,7 +285,8 @@ Report Trainer::train_session(Context& context) const {
     }
     if (session.loading_seconds() > 0) {
         report.loading_share = session.loading_seconds() / reporter.seconds();
-        if (options_.print) fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *report.loading_share);
+        if (options_.print)
+            fmt::print("waiting for data took {:.1f}% of the steps' time\n", 100 * *report.loading_share);
     }
     report.train_loss = reporter.loss();
     report.rate = reporter.rate();

@@ -11,6 +11,9 @@ namespace headroom::program {
 
 namespace {
 
+/// Numbers below it, which no memory has, were meant with a unit.
+constexpr std::uint64_t kLeast = 4096;
+
 /// The bytes of a unit in small letters; 0 for others.
 std::uint64_t bytes_of(const std::string& unit) {
     if (unit.empty() || unit == "b") return 1;
@@ -51,6 +54,8 @@ CLI::Validator bytes() {
     const auto convert = [](std::string& text) {
         const std::optional<std::uint64_t> size = parse_bytes(text);
         if (!size && parse_bytes(text + "GB")) return fmt::format("{0} has no unit; write {0}GB, for example", text);
+        if (size && *size > 0 && *size < kLeast && std::isdigit(static_cast<unsigned char>(text.back())))
+            return fmt::format("{0} is a number of bytes; write {0}GB, for example", text);
         if (!size) return fmt::format("{} is not a size such as 20000000, 512MiB or 1.5GB", text);
         text = fmt::to_string(*size);
         return std::string();
