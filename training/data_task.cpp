@@ -32,11 +32,6 @@ void share_validation(Context& context, const std::function<void(const data::Loa
     if (!context.dry()) combine(*group);
 }
 
-void number_draws(Context& context, std::int64_t batch) {
-    constexpr std::uint64_t kValidations = std::uint64_t{1} << 63, kDraws = std::uint64_t{1} << 20;
-    context.set_random_counter(kValidations + kDraws * static_cast<std::uint64_t>(batch));
-}
-
 std::vector<Tensor> upload(data::Feed& feed, const data::ImageBatch& batch) {
     const data::HostArray images(batch.images, {batch.rows, batch.height, batch.width, batch.channels});
     const auto [x, y] = batch.masks.empty()

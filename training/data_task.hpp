@@ -42,6 +42,7 @@
 #include <headroom/data/text_windows.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/metrics.hpp>
+#include <headroom/training/numbered_draws.hpp>
 #include <headroom/training/task.hpp>
 
 namespace headroom::training {
@@ -59,10 +60,6 @@ std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& bat
 /// those of `work`; FileError on all of them if a FileError has left it on one.
 void share_validation(Context& context, const std::function<void(const data::LoaderShare&)>& work,
                       const std::function<void(Group&)>& combine);
-
-/// What is drawn from here on is that of this batch of a validation, whoever computes it and whenever: none of it is
-/// drawn in the training.
-void number_draws(Context& context, std::int64_t batch);
 
 /// The training data, the validation data, and their orders. A task keeps copies; copies of the library's data sets
 /// share their samples.
@@ -161,7 +158,7 @@ class DataTask : public Task {
         const std::int64_t batches = data_.in_order.batches();
         std::int64_t done = 0;
         while (const auto host = loader.next()) {
-            number_draws(context(), done + share.rank);
+            const NumberedDraws draws(context(), NumberedDraws::Of::validations, done + share.rank);
             work(to_tensors(*host), *host);
             watch(std::min(done += share.ranks, batches), batches);
         }

@@ -15,6 +15,7 @@
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/training/numbered_draws.hpp>
 
 namespace headroom::training {
 
@@ -157,12 +158,20 @@ void Session::step() {
     ++steps_done_;
 }
 
+/// The next batch, which is this rank's of a step and of a round of micro-batches in it: what the task draws for it
+/// goes by its number in the training.
+Task::Batch Session::batch_of(std::int64_t step, std::int64_t round) {
+    const std::int64_t rank = group_ ? group_->rank() : 0, ranks = group_ ? group_->ranks() : 1;
+    const NumberedDraws draws(context_, NumberedDraws::Of::batches, step * options_.accumulate + round * ranks + rank);
+    return task_->batch();
+}
+
 /// None unless it is wanted, in the last round of a step in which other ranks have a micro-batch.
 std::optional<Task::Batch> Session::next_batch(bool wanted) {
     const auto begin = std::chrono::steady_clock::now();
     std::optional<Task::Batch> batch;
     try {
-        if (wanted) batch = task_->batch();
+        if (wanted) batch = batch_of(steps_done_, accumulator_->micro_batches());
     } catch (const FileError& error) {
         expect_readable(&error);
     }
@@ -214,8 +223,9 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     std::string where;
     for (; number < options_.accumulate; number += ranks) {
         context_.set_random_counter(start.random_counter + static_cast<std::uint64_t>(number));
+        const Task::Batch batch = batch_of(step - 1, number / ranks);
         const MicroBatchScope scope(context_);
-        const Loss made = loss(task_->batch());
+        const Loss made = loss(batch);
         if (const auto& path = context_.first_non_finite()) {
             where =
                 fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);

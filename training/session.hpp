@@ -110,6 +110,7 @@ class Session {
     void share_out();
     void expect_same_everywhere();
     void expect_same_parameters();
+    Task::Batch batch_of(std::int64_t step, std::int64_t round);
     std::optional<Task::Batch> next_batch(bool wanted = true);
     std::optional<UnreadableBatch> met_by_any(const FileError* error, const char* what) const;
     void expect_readable(const FileError* error);

@@ -54,7 +54,8 @@ class Task {
     /// Called before the first micro-batch where several processes train: from now on `batch` has those of this one
     /// alone. Errors: Error if the task's data can't be shared out, as that of a task which does not override this.
     virtual void divide(const data::LoaderShare& share);
-    /// The next micro-batch of the training data.
+    /// The next micro-batch of the training data. What it draws goes by the number of the micro-batch in the training,
+    /// whichever process asks.
     virtual Batch batch() = 0;
     /// Depends on the batch alone: with `ComputeOptions::graphs` it is called for the first ones only.
     virtual Loss loss(const Batch& batch) = 0;

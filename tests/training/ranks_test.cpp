@@ -148,6 +148,39 @@ TEST(TrainerOfRanks, AValidationChangesNothingThatIsDrawn) {
     }
 }
 
+/// Draws its data.
+class Drawn final : public test::OneLayerTask {
+  public:
+    Drawn(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
+    Batch batch() override { return {randn(context_, {1, 2}) * randn(context_, {1, 2}), ones(context_, {1})}; }
+};
+
+TEST(TrainerOfRanks, DataThatIsDrawnGoesByTheNumberOfItsMicroBatch) {
+    const test::ScratchFolder folder;
+    const auto state = [&](int ranks, std::int64_t stop, bool resumes) {
+        std::string result;
+        dist::run_ranks(ranks, [&](const std::shared_ptr<Group>& group) {
+            Context context = rank_of(group);
+            const Report report = Trainer(task<Drawn>(), {.accumulate = 5,
+                                                          .steps = 4,
+                                                          .shard = Shard::gradients,
+                                                          .resume = resumes ? folder.path() / "stopped" : "",
+                                                          .save = folder.path() / "stopped",
+                                                          .stop_after = stop,
+                                                          .handle_signals = false,
+                                                          .print = false})
+                                      .run(context);
+            if (group->rank() == 0) result = report.state_sha256;
+        });
+        return result;
+    };
+    const std::string one = state(1, -1, false);
+    EXPECT_EQ(state(2, -1, false), one);
+    EXPECT_EQ(state(3, -1, false), one);
+    EXPECT_NE(state(2, 2, false), one);
+    EXPECT_EQ(state(3, -1, true), one);
+}
+
 TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
     const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     const Points points(values, {1}, values);
