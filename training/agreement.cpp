@@ -29,7 +29,9 @@ constexpr const char* kNone = "none";
 constexpr std::size_t kShown = 200;  ///< characters of a value
 
 void add_fields(Facts& facts, const std::string& before, const Json& json) {
-    for (const auto& [name, value] : json.flatten().items()) facts.emplace_back(before + name.substr(1), value.dump());
+    if (json.empty()) return;
+    const Json fields = json.flatten();
+    for (const auto& [name, value] : fields.items()) facts.emplace_back(before + name.substr(1), value.dump());
 }
 
 Facts of_compute(const kernels::ComputeOptions& compute) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/dist/threads.hpp>
 #include <headroom/memory/error.hpp>

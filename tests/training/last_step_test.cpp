@@ -42,7 +42,7 @@ class Watched final : public test::OneLayerTask {
 };
 
 TrainerOptions steps_of(int ranks) {
-    return {.accumulate = ranks, .steps = 3, .handle_signals = false, .print = false};
+    return {.accumulate = ranks, .steps = 4, .handle_signals = false, .print = false};
 }
 
 void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -95,7 +95,7 @@ TEST(LastStep, IsSavedWhileTheNextOneComputes) {
         signal_behind(whole, saved, meanwhile);
         ASSERT_TRUE(std::filesystem::exists(meanwhile)) << whole;
         EXPECT_EQ(state_after(whole, meanwhile), state_after(whole, "")) << whole;
-        EXPECT_EQ(state_after(3, meanwhile), state_after(3, "")) << whole;
+        EXPECT_EQ(state_after(4, meanwhile), state_after(4, "")) << whole;
         // In the end the file is that of the step which went on.
         EXPECT_EQ(state_after(whole + 1, saved), state_after(whole + 1, "")) << whole;
         EXPECT_NE(state_after(whole, saved), state_after(whole, "")) << whole;

@@ -115,7 +115,8 @@ class Drawing final : public DataTask<Points> {
         : DataTask(parameters, shuffled(points, points, batch)), model_(nn::Path(parameters), 1, 1) {}
     Loss loss(const Batch& batch) override {
         const Tensor noise = randn(context(), batch[0].shape()) + randn(context(), batch[0].shape());
-        return Loss(sum(square(model_(batch[0]) + noise)), batch[0].shape()[0]);
+        const RegionScope body(context(), context().module_path("body"));
+        return Loss(sum(square(square(model_(batch[0]) + noise))), batch[0].shape()[0]);
     }
 
   private:
@@ -192,7 +193,7 @@ TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
                     {.batch = 2,
                      .accumulate = 5,
                      .steps = 2,
-                     .recomputes = {{.name = "all", .what = "", .policies = {{"**", recompute_all()}}}},
+                     .recomputes = {{.name = "all", .what = "", .policies = {{"body", recompute_all()}}}},
                      .recompute = "all",
                      .handle_signals = false,
                      .print = false})
