@@ -86,7 +86,7 @@ class Processes(ProcessesCase):
 
     def test_a_job_that_mpirun_ends_within_a_step_keeps_the_last_one(self):
         """Two seconds after its own signal mpirun kills all ranks."""
-        flags = ("--accumulate", 1600, "--steps", 2)
+        flags = ("--accumulate", 800, "--steps", 2)
         cut, log, whole = self.path("cut.safetensors"), self.path("cut.jsonl"), self.path("not_cut.safetensors")
         job = self.start(2, *flags, "--save", cut, "--log", log)
         self.wait_for(log)
@@ -98,7 +98,7 @@ class Processes(ProcessesCase):
         self.assertIn("as after step 1, while the next one goes on", out, errors)
         self.together(2, *flags, "--resume", cut, "--save", cut)
         self.together(2, *flags, "--save", whole)
-        states = [self.figures("--resume", file, "--stop-after", 0)["state_sha256"] for file in (cut, whole)]
+        states = [self.figures("--resume", file, "--stop-after", 0, *flags)["state_sha256"] for file in (cut, whole)]
         self.assertEqual(states[0], states[1])
 
     def test_a_rank_that_is_killed_ends_all(self):
