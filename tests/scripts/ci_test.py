@@ -71,10 +71,15 @@ class Touched(unittest.TestCase):
             write("docs/page.md", "1\n")
             git("add", ".")
             git("commit", "-qm", "second")
+            second = git("rev-parse", "HEAD")
             own, touched.ROOT = touched.ROOT, pathlib.Path(folder)
             try:
                 self.assertEqual(touched.changed_lines(first), {"core": 4})
                 self.assertEqual(touched.changed_lines("HEAD"), {})
+                pathlib.Path(folder, "memory").mkdir()
+                git("mv", "core/a.cpp", "memory/a.cpp")
+                git("commit", "-qm", "third")
+                self.assertEqual(touched.changed_lines(second), {"core": 4, "memory": 4}, "a file that moved is of both")
                 self.assertEqual(set(touched.changed_lines("0" * 40)), set(touched.SECONDS), "all, where nothing is known")
             finally:
                 touched.ROOT = own
@@ -85,6 +90,29 @@ class Seeds(unittest.TestCase):
         text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         self.assertIn("unset HEADROOM_TEST_SEED", text)
         self.assertNotRegex(text, r"HEADROOM_TEST_SEED=|rev-parse")
+
+    def test_random_ones_reach_the_tests_that_draw(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, text):
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+                path.chmod(0o755)
+                return path
+
+            script = write("scripts/test", (ROOT / "scripts" / "test").read_text(encoding="utf-8"))
+            for name in ("scripts/setup", "programs/cmake"):
+                write(name, "#!/bin/sh\n")
+            write("programs/ctest", '#!/bin/sh\necho "${HEADROOM_TEST_SEED-none}" "$@"\n')
+            environment = {**os.environ, "PATH": f"{folder}/programs:{os.environ['PATH']}"}
+            environment.pop("HEADROOM_TEST_SEED", None)
+
+            def tested(*words):
+                return subprocess.run([script, "--preset", "debug", *words], env=environment, check=True, capture_output=True,
+                                      text=True).stdout.strip()
+
+            self.assertRegex(tested("-R", "core"), "^none .* -R core$")
+            self.assertRegex(tested("--random-seeds", "3", "-R", "core"), r"^random .*\^draws\$ --repeat until-fail:3 -R core$")
 
     @unittest.skipUnless("HEADROOM_BUILD_DIR" in os.environ, "needs a build")
     def test_tests_that_draw_are_known(self):
