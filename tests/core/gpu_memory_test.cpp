@@ -1,7 +1,9 @@
 // What of a GPU's memory a training gets, and what a GPU without bf16 refuses: in a dry run of it, which needs no GPU.
 #include <headroom/core/context.hpp>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -102,6 +105,19 @@ TEST(OldGpu, RefusesBf16) {
     EXPECT_EQ(matmul(x, x).dtype(), Dtype::f16);
     Context later = Context::dry(Profile::gpu(gpu_model("A100 40GB")));
     EXPECT_EQ(later.scalar(1, Dtype::bf16).dtype(), Dtype::bf16);
+}
+
+/// Those of a checkpoint, which lie there until they are converted.
+TEST(OldGpu, TakesValuesOfBf16ForAnotherDtype) {
+    std::vector<std::uint16_t> ones(8, 0x3f80);
+    const View in_file = kernels::contiguous_view(ones.data(), Dtype::bf16, {8});
+    Context context = Context::dry(Profile::gpu(gpu_model("T4")));
+    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+        const Array array = context.exec().empty({8}, dtype);
+        const std::uint64_t before = context.memory().statistics().allocations;
+        EXPECT_EQ(error_of([&] { upload(context.exec(), in_file, array); }), "no error") << kernels::name(dtype);
+        EXPECT_GT(context.memory().statistics().allocations, before);
+    }
 }
 
 TEST(OldGpu, HasNoTf32) {
