@@ -2,8 +2,11 @@
 #include <headroom/dist/internal/sockets.hpp>
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <future>
 #include <string>
 #include <thread>
@@ -103,6 +106,27 @@ TEST(Sockets, DeadlinesEndWhatWaits) {
     EXPECT_THROW(pair.one.receive_frame(8, kPast), TimedOut);
     const std::string large(std::size_t{64} << 20, 'x');
     EXPECT_THROW(pair.one.send_frame(large, kPast), TimedOut);
+}
+
+/// One that is neither accepted nor refused, as where a firewall drops what it does not like: its queue is full.
+TEST(Sockets, ADeadlineEndsAnAttemptThatNobodyAnswers) {
+    const Descriptor full(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(at);
+    ASSERT_EQ(bind(full.number(), reinterpret_cast<sockaddr*>(&at), size), 0);
+    ASSERT_EQ(listen(full.number(), 0), 0);
+    ASSERT_EQ(getsockname(full.number(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+    std::vector<Descriptor> waiting;
+    for (int i = 0; i < 8; ++i) {
+        waiting.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        connect(waiting.back().number(), reinterpret_cast<sockaddr*>(&at), size);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string address = fmt::format("127.0.0.1:{}", ntohs(at.sin_port));
+    EXPECT_THAT([&] { Socket::connect(address, kPast); }, ThrowsMessage<TimedOut>(HasSubstr("Connection timed out")));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "what an attempt may take at most";
 }
 
 TEST(Sockets, AnEndIsOfItsOwnKind) {
