@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/dist/internal/joining.hpp>
 #include <headroom/dist/nccl.hpp>
 #include <headroom/dist/threads.hpp>
 #include <headroom/memory/error.hpp>
@@ -154,6 +156,26 @@ TEST(Watch, SaysWhyARankIsNotReached) {
         std::string why_not;
         Watch::begin(*hosts, "nowhere.invalid", kLong, why_not, 0.2);
         EXPECT_THAT(why_not, HasSubstr("rank 1"));
+    });
+}
+
+/// Rank 0 is played: it names ten addresses of its own, of which the first one leads nowhere, and waits for less than
+/// all of the time.
+TEST(Watch, LeavesTimeForEachAddressOfTheFirstRank) {
+    run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
+        if (hosts->rank() == 1) {
+            std::string why_not;
+            Watch::begin(*hosts, "", kLong, why_not, 10);
+            EXPECT_EQ(why_not, "");
+            return;
+        }
+        const Listener listener("127.0.0.1:0");
+        std::string addresses = fmt::format("127.0.0.1:{}", Listener("127.0.0.1:0").port());
+        for (int i = 1; i < 10; ++i) addresses += fmt::format(" 127.0.0.1:{}", listener.port());
+        gather(*hosts, fmt::format("7 {}", addresses));
+        const std::vector<Socket> ranks = receive_ranks(listener, {.ranks = 2, .job = 7}, 9);
+        gather(*hosts, std::string());
+        ranks[1].send_frame("g", within(kLong));
     });
 }
 
