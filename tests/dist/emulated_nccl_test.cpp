@@ -65,6 +65,18 @@ TEST(Nccl, SumsAndGathersInTheOrderOfRanks) {
     }
 }
 
+/// As plans reckon: what a context takes for itself would be missing there.
+TEST(Nccl, HasMemoryThatContextsLeaveToIt) {
+    const auto reserves = on_gpus(
+        2,
+        [](Context& context) {
+            EXPECT_EQ(context.memory().options().reserve, context.profile().reserved_bytes());
+            return context.memory().options().reserve;
+        },
+        Engine::nccl, EmulatedOrder::at_once);
+    for (const std::size_t reserve : reserves) EXPECT_GE(reserve, kGpuReserve + kNcclReserve);
+}
+
 struct Failure {
     const char* call = nullptr;  ///< that failed; null if there were fewer
     std::string error;
