@@ -141,6 +141,8 @@ class WhatFits(ProgramCase):
         self.assertEqual([row["floor_bytes"] for row in rows], [rows[0]["floor_bytes"]] * 3)
         seconds = [row["step_seconds_predicted"] for row in rows]
         self.assertEqual(seconds, sorted(seconds, reverse=True))
+        rows = self.rows("--model", "gru", "--methods", "none", "--gpu", "T4", "--gpu-memory", "24GB", "--gpu-reserve", 0)
+        self.assertEqual([row["usable_bytes"] for row in rows], [row["gpu_memory"] // (2 << 20) * (2 << 20) for row in rows])
         text = self.succeeds("--model", "resnet50", "--batch", 16, "--methods", "none", "--gpu", "RTX 2080 Ti", "--gpu-memory", "24GB")
         self.assertRegex(text, r"(?m)^ +least +24.0 GB +RTX 2080 Ti$")
         self.fails(1, ("--model", "resnet50", "--batch", 16, "--dtype", "bf16", "--gpu", "T4"), "use f16 (--dtype f16)")
