@@ -56,7 +56,8 @@ enum class Orientation { upright, stored };
 /// grey by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as in
 /// Pillow's `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, except that Pillow turns 16-bit grey
 /// above 255 into white. Errors: BadImage with what and where for a file that can't be read, is neither PNG nor JPEG,
-/// is truncated or corrupt, or claims more than 2^28 pixels, or more than its bytes can hold.
+/// is a JPEG of a kind that libjpeg does not read (12 bits, lossless), is truncated or corrupt, or claims more than
+/// 2^28 pixels, or more than its bytes can hold.
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
                  Orientation orientation = Orientation::upright);
 

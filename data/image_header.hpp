@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,8 @@ struct ImageHeader {
     std::int64_t height = 0, width = 0;  // as stored
     int orientation = 1;                 // EXIF's, 1 to 8; 1 where there is none
     bool ids = false;                    // true for a PNG that `read_mask` takes
+    bool wide_grey = false;              // true for a PNG of 16-bit grey, of which `read_image` takes the upper 8 bits
+    std::string unusual = {};            // why not every libjpeg reads a JPEG: "it has 12 bits a sample"; else empty
 
     /// Height and width of the image when it is read in this orientation.
     std::pair<std::int64_t, std::int64_t> size(Orientation reading) const {
@@ -31,7 +34,8 @@ struct ImageHeader {
 std::optional<ImageHeader> image_header(std::string_view bytes);
 
 /// The same for a file; reads a few KB of it. Also none unless the file ends as a whole image does: if it is missing or
-/// cut, or if something else follows. `read_image` then says what is wrong, if anything.
+/// cut, or if something else follows; nor of a JPEG that not every libjpeg reads. `read_image` then says what is wrong,
+/// if anything.
 std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path);
 
 }  // namespace headroom::data

@@ -2,6 +2,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@ struct JpegReader {
     jpeg_error_mgr errors;
     std::jmp_buf back;
     std::array<char, JMSG_LENGTH_MAX> message{};
+    bool refused = false;  // libjpeg can't go on, where else it would make pixels up
     jpeg_decompress_struct jpeg{};
     Image image;
     std::vector<std::uint8_t> row;  // of CMYK
@@ -34,20 +36,38 @@ struct JpegReader {
     ~JpegReader() { jpeg_destroy_decompress(&jpeg); }
 };
 
-void on_error(j_common_ptr jpeg) {
-    auto& reader = *static_cast<JpegReader*>(jpeg->client_data);
+JpegReader& reader_of(j_common_ptr jpeg) { return *static_cast<JpegReader*>(jpeg->client_data); }
+
+[[noreturn]] void stop(j_common_ptr jpeg) {
+    JpegReader& reader = reader_of(jpeg);
     jpeg->err->format_message(jpeg, reader.message.data());
     std::longjmp(reader.back, 1);
 }
 
+void on_error(j_common_ptr jpeg) {
+    reader_of(jpeg).refused = true;
+    stop(jpeg);
+}
+
 /// libjpeg goes on after these, and all pixels are what was written.
-bool harmless(int warning) {
-    return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_JFIF_MAJOR || warning == JWRN_ADOBE_XFORM;
+bool harmless(const JpegReader& reader) {
+    const jpeg_error_mgr& errors = reader.errors;
+    switch (errors.msg_code) {
+        case JWRN_EXTRANEOUS_DATA:
+        case JWRN_JFIF_MAJOR:
+        case JWRN_ADOBE_XFORM:
+        case JWRN_NOT_SEQUENTIAL:  // a sequential scan has all coefficients, whichever ones its header names
+            return true;
+        case JWRN_BOGUS_PROGRESSION:  // AC coefficients come before their DC coefficients, which `has_dc` looks for
+            return reader.jpeg.Ss > 0 && errors.msg_parm.i[1] == 0;
+        default:
+            return false;
+    }
 }
 
 /// After a warning, libjpeg makes pixels up.
 void on_message(j_common_ptr jpeg, int level) {
-    if (level < 0 && !harmless(jpeg->err->msg_code)) on_error(jpeg);
+    if (level < 0 && !harmless(reader_of(jpeg))) stop(jpeg);
 }
 
 bool read_header(JpegReader& reader, std::string_view bytes) {
@@ -67,10 +87,22 @@ void rgb_of_cmyk(const std::uint8_t* cmyk, std::int64_t width, std::uint8_t* rgb
         }
 }
 
+/// Of a progressive JPEG, all of whose scans have been read: whether every channel has its DC coefficients.
+bool has_dc(const jpeg_decompress_struct& jpeg) {
+    if (!jpeg.progressive_mode) return true;
+    bool all = true;
+    for (int channel = 0; channel < jpeg.num_components; ++channel) all &= jpeg.coef_bits[channel][0] >= 0;
+    return all;
+}
+
 bool read_rows(JpegReader& reader) {
     if (setjmp(reader.back)) return false;
     jpeg_decompress_struct& jpeg = reader.jpeg;
     jpeg_start_decompress(&jpeg);
+    if (!has_dc(jpeg)) {
+        std::strcpy(reader.message.data(), "a channel has no DC coefficients");
+        return false;
+    }
     while (jpeg.output_scanline < jpeg.output_height) {
         std::uint8_t* pixels = reader.image.at(jpeg.output_scanline, 0);
         std::uint8_t* row = reader.row.empty() ? pixels : reader.row.data();
@@ -93,8 +125,11 @@ Image decode_jpeg(std::string_view bytes, const std::string& name) {
     reader.errors.error_exit = on_error;
     reader.errors.emit_message = on_message;
     const auto check = [&](bool read) {
-        if (!read)
-            throw BadImage(fmt::format("{}: damaged JPEG ({}); get the file again", name, reader.message.data()));
+        if (read) return;
+        if (const std::string kind = unusual_jpeg(bytes); reader.refused && !kind.empty())
+            throw BadImage(fmt::format(
+                "{}: a kind of JPEG that is not supported: {}; save it as PNG, or as a usual JPEG", name, kind));
+        throw BadImage(fmt::format("{}: damaged JPEG ({}); get the file again", name, reader.message.data()));
     };
     check(read_header(reader, bytes));
     check_image_size(name, jpeg.image_width, jpeg.image_height);

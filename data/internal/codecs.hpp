@@ -19,6 +19,9 @@ Image decode_png(std::string_view bytes, const std::string& name);
 Image decode_png_mask(std::string_view bytes, const std::string& name);
 Image decode_jpeg(std::string_view bytes, const std::string& name);
 
+/// `ImageHeader::unusual`, also of a JPEG whose size is not known.
+std::string unusual_jpeg(std::string_view bytes);
+
 /// `read_file`, whose errors are BadImage.
 std::string read_image_file(const std::filesystem::path& path);
 

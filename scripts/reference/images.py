@@ -65,7 +65,7 @@ def kinds(image):
     image.convert("L").save(FOLDER / "luma.jpg", quality=90)
     image.convert("CMYK").save(FOLDER / "cmyk.jpg", quality=90)
     for path in sorted([*FOLDER.glob("*.png"), *FOLDER.glob("*.jpg")]):
-        if not path.stem.startswith(("sixteen", "mask")):
+        if not path.stem.startswith(("sixteen", "mask", "arithmetic")):  # jpegtran -arithmetic baseline.jpg >arithmetic.jpg
             Image.open(path).convert("RGB").save(path.with_suffix(".ppm"))
     image.convert("L").save(FOLDER / "rgb.grey.pgm")
     # Of 16 bits the upper 8 count. Pillow takes them of colours, but makes white of grey above 255.

@@ -1,5 +1,9 @@
 #include <random>
+#include <string_view>
 
+#include <fmt/format.h>
+
+#include <headroom/data/image_geometry.hpp>
 #include <headroom/data/image_header.hpp>
 #include <headroom/tests/data/pictures.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -55,6 +59,27 @@ TEST(ImageHeader, KnowsExifDataBehindThePixels) {
     const std::string bytes = with_exif(contents_of(folder.path() / "a.png"), 5);
     EXPECT_EQ(image_header(bytes)->orientation, 5);
     EXPECT_EQ(decode_image(bytes, "a").height, 4);
+}
+
+TEST(ImageHeader, ReadsTheOrientationAsShortAndAsLongInBothByteOrders) {
+    const ScratchFolder folder;
+    const Image image = numbered_image(3, 4, 3);
+    write_png(folder.path() / "a.png", image);
+    for (const bool little : {false, true})
+        for (const int bytes : {2, 4})
+            for (const int orientation : {1, 3, 6, 8}) {
+                SCOPED_TRACE(fmt::format("{} of {} bytes, little: {}", orientation, bytes, little));
+                const std::string turned =
+                    with_exif(contents_of(folder.path() / "a.png"), orientation, {.little = little, .bytes = bytes});
+                EXPECT_EQ(image_header(turned)->orientation, orientation);
+                EXPECT_EQ(decode_image(turned, "a"), orientation == 1 ? image : turn(image, orientation));
+            }
+}
+
+TEST(ImageHeader, KnowsGreyOfSixteenBits) {
+    for (const char* name : files)
+        EXPECT_EQ(image_header(contents_of(reference(name)))->wide_grey, std::string_view(name) == "sixteen_grey.png")
+            << name;
 }
 
 TEST(ImageHeader, IsReadOfAnyBytes) {

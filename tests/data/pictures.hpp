@@ -45,11 +45,26 @@ inline std::vector<float> read_floats(const std::string& name) {
     return values;
 }
 
+/// How EXIF data writes a number.
+struct ExifWay {
+    bool little = false;  // byte order
+    int bytes = 2;        // SHORT, or 4: LONG
+};
+
 /// A PNG with an eXIf chunk that says so, before its last chunk.
-inline std::string with_exif(std::string png, char orientation) {
-    using namespace std::string_literals;
-    const std::string entry = "\x01\x12\0\x03\0\0\0\x01\0"s + orientation + "\0\0"s;
-    const std::string chunk = "eXIfMM\0*\0\0\0\x08\0\x01"s + entry + "\0\0\0\0"s;
+inline std::string with_exif(std::string png, int orientation, ExifWay way = {}) {
+    const auto number = [&](int value, int bytes) {
+        std::string written;
+        for (int i = 0; i < bytes; ++i)
+            written += static_cast<char>(value >> 8 * (way.little ? i : bytes - 1 - i) & 0xff);
+        return written;
+    };
+    const int type = way.bytes == 2 ? 3 : 4;
+    std::string value = number(orientation, way.bytes);
+    value.resize(4);
+    const std::string entry = number(0x112, 2) + number(type, 2) + number(1, 4) + value;
+    const std::string chunk =
+        (way.little ? "eXIfII" : "eXIfMM") + number(42, 2) + number(8, 4) + number(1, 2) + entry + number(0, 4);
     uint32_t sum = 0xffffffff;  // PNG's CRC
     for (const char byte : chunk) {
         sum ^= static_cast<unsigned char>(byte);
