@@ -1,255 +1,13 @@
 #include <headroom/data/coco.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <span>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
-#include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
-#include <headroom/data/file.hpp>
 #include <headroom/data/internal/codecs.hpp>
 #include <headroom/data/mask_shapes.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom::data {
-namespace {
-
-using Json = nlohmann::json;
-
-constexpr std::int64_t kLargestLabel = 65535;
-
-}  // namespace
-
-/// Takes an element of the file's lists as soon as the parser has it, and drops it: as a whole, JSON takes more than
-/// three times its file's size.
-class CocoReader {
-  public:
-    CocoReader(CocoImages& out, const std::filesystem::path& images) : out_(out), images_(images) {}
-
-    void read(std::string_view text) {
-        std::string list;
-        const Json left = parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-            if (event == Json::parse_event_t::key && depth == 1) list = value.get<std::string>();
-            if (event != Json::parse_event_t::object_end || depth != 2) return true;
-            take(list, value);
-            return false;
-        });
-        if (!left.is_object()) fail("is no object with \"images\", \"categories\" and \"annotations\"");
-        for (const char* name : {"images", "categories", "annotations"})
-            if (const auto rest = left.find(name); rest == left.end() || !rest->is_array())
-                fail(fmt::format("has no list \"{}\"", name));
-            else if (!rest->empty())
-                fail(fmt::format("\"{}\" has something else than objects", name));
-        if (out_.entries_.empty()) fail("has no images");
-        number_classes();
-        for (Found& found : found_) place(found);
-        if (!out_.options_.keep_empty)
-            std::erase_if(out_.entries_, [](const CocoImages::Entry& entry) { return entry.annotations.empty(); });
-        if (out_.entries_.empty()) fail("has no image with an object");
-    }
-
-  private:
-    struct Found {
-        CocoImages::Annotation annotation;
-        std::int64_t image, category;
-        double x, y, width, height;
-        std::vector<double> mask_size;  // height and width, where run lengths say it
-    };
-
-    [[noreturn]] void fail(const std::string& what) const { throw FileError(fmt::format("{}: {}", out_.path_, what)); }
-    [[noreturn]] void fail(BadAnnotation::Fault fault, const std::string& what) const {
-        throw BadAnnotation(fault, fmt::format("{}: {}", out_.path_, what));
-    }
-
-    template <class Callback>
-    Json parse(std::string_view text, Callback callback) const {
-        try {
-            return Json::parse(text, callback);
-        } catch (const Json::exception& error) {
-            // "[json.exception.parse_error.101] parse error at line 3, column 7: ..."
-            std::string_view what = error.what();
-            if (const auto end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-            std::string line(what);
-            std::replace(line.begin(), line.end(), '\n', ' ');
-            fail(line);
-        }
-    }
-
-    const Json& member(const Json& object, const char* name, const std::string& where) const {
-        const auto found = object.find(name);
-        if (found == object.end()) fail(fmt::format("{} has no \"{}\"", where, name));
-        return *found;
-    }
-
-    std::int64_t integer(const Json& object, const char* name, const std::string& where) const {
-        const Json& value = member(object, name, where);
-        if (!value.is_number_integer()) fail(fmt::format("{}: \"{}\" is no integer", where, name));
-        return value.get<std::int64_t>();
-    }
-
-    std::string text(const Json& object, const char* name, const std::string& where) const {
-        const Json& value = member(object, name, where);
-        if (!value.is_string()) fail(fmt::format("{}: \"{}\" is no text", where, name));
-        return value.get<std::string>();
-    }
-
-    std::vector<double> numbers(const Json& value, const char* name, const std::string& where) const {
-        std::vector<double> all;
-        for (const Json& number : value) {
-            if (!number.is_number()) fail(fmt::format("{}: \"{}\" has something else than numbers", where, name));
-            all.push_back(number.get<double>());
-        }
-        return all;
-    }
-
-    void take(const std::string& list, const Json& element) {
-        if (list == "images") take_image(element);
-        if (list == "categories") take_category(element);
-        if (list == "annotations") take_annotation(element);
-    }
-
-    void take_image(const Json& element) {
-        CocoImages::Entry entry;
-        entry.id = integer(element, "id", fmt::format("image number {}", out_.entries_.size()));
-        const std::string where = fmt::format("image {}", entry.id);
-        entry.file = images_ / text(element, "file_name", where);
-        entry.height = integer(element, "height", where);
-        entry.width = integer(element, "width", where);
-        if (entry.height < 1 || entry.width < 1)
-            fail(fmt::format("{} can't be {}", where, wide_and_high(entry.height, entry.width)));
-        if (!index_.emplace(entry.id, out_.entries_.size()).second) fail(fmt::format("{} is there twice", where));
-        out_.entries_.push_back(std::move(entry));
-    }
-
-    void take_category(const Json& element) {
-        const std::int64_t id = integer(element, "id", fmt::format("category number {}", categories_.size()));
-        const std::string where = fmt::format("category {}", id);
-        if (!categories_.emplace(id, std::pair(text(element, "name", where), 0)).second)
-            fail(fmt::format("{} is there twice", where));
-    }
-
-    void take_annotation(const Json& element) {
-        Found found;
-        CocoImages::Annotation& annotation = found.annotation;
-        annotation.id = integer(element, "id", fmt::format("annotation number {}", found_.size()));
-        const std::string where = fmt::format("annotation {}", annotation.id);
-        found.image = integer(element, "image_id", where);
-        found.category = integer(element, "category_id", where);
-        const std::vector<double> box = numbers(member(element, "bbox", where), "bbox", where);
-        if (box.size() != 4) fail(fmt::format("{}: \"bbox\" has {} numbers in place of 4", where, box.size()));
-        found.x = box[0], found.y = box[1], found.width = box[2], found.height = box[3];
-        annotation.crowd = element.contains("iscrowd") && integer(element, "iscrowd", where) != 0;
-        if (out_.options_.masks) take_mask(element, where, found);
-        found_.push_back(std::move(found));
-    }
-
-    void take_mask(const Json& element, const std::string& where, Found& found) const {
-        CocoImages::Annotation& annotation = found.annotation;
-        const auto segmentation = element.find("segmentation");
-        if (segmentation == element.end() || segmentation->empty())
-            fail(BadAnnotation::Fault::mask, fmt::format("{} has no mask: \"segmentation\" is {}", where,
-                                                         segmentation == element.end() ? "missing" : "empty"));
-        const Json& shape = *segmentation;
-        if (shape.is_array()) {
-            for (const Json& polygon : shape) annotation.polygons.push_back(numbers(polygon, "segmentation", where));
-            return;
-        }
-        if (!shape.is_object()) fail(fmt::format("{}: \"segmentation\" is neither polygons nor run lengths", where));
-        if (const auto size = shape.find("size"); size != shape.end()) found.mask_size = numbers(*size, "size", where);
-        const Json& counts = member(shape, "counts", where);
-        if (counts.is_string()) {
-            try {
-                annotation.runs = parse_runs(counts.get<std::string>());
-            } catch (const Error& error) {
-                fail(fmt::format("{}: {}", where, error.what()));
-            }
-            return;
-        }
-        for (const double count : numbers(counts, "counts", where)) {
-            if (!(count >= 0 && count <= 0xffffffff))
-                fail(fmt::format("{}: a run of {} pixels can't be", where, count));
-            annotation.runs.push_back(static_cast<std::uint32_t>(count));
-        }
-    }
-
-    void number_classes() {
-        const CocoOptions& options = out_.options_;
-        std::int64_t next = 1;
-        out_.classes_ = {"background"};
-        for (auto& [id, category] : categories_) {
-            const std::int64_t label = options.labels_are_ids ? id : next++;
-            if (label < 1 || label > kLargestLabel || (options.classes > 0 && label >= options.classes))
-                fail(fmt::format("category {} (\"{}\") has the label {}, which is not in 1 to {}", id, category.first,
-                                 label, options.classes > 0 ? options.classes - 1 : kLargestLabel));
-            category.second = static_cast<std::int32_t>(label);
-            out_.classes_.resize(std::max(out_.classes_.size(), static_cast<std::size_t>(label) + 1));
-            out_.classes_[static_cast<std::size_t>(label)] = category.first;
-        }
-    }
-
-    /// Gives the annotation to its image.
-    void place(Found& found) {
-        CocoImages::Annotation& annotation = found.annotation;
-        const auto image = index_.find(found.image);
-        if (image == index_.end())
-            fail(fmt::format("annotation {} is of image {}, which is not there", annotation.id, found.image));
-        const auto category = categories_.find(found.category);
-        if (category == categories_.end())
-            fail(fmt::format("annotation {} is of category {}, which is not there", annotation.id, found.category));
-        annotation.label = category->second.second;
-        CocoImages::Entry& entry = out_.entries_[image->second];
-        const Box whole{static_cast<float>(found.x), static_cast<float>(found.y),
-                        static_cast<float>(found.x + found.width), static_cast<float>(found.y + found.height)};
-        annotation.box = clip(whole, entry.height, entry.width);
-        if (whole.has_area() && annotation.box.has_area()) {
-            if (out_.options_.masks) check_mask(found, entry);
-            entry.annotations.push_back(std::move(annotation));
-            return;
-        }
-        const std::string what = fmt::format(
-            "annotation {}: the box at x = {}, y = {}, {} wide, {} high, {} image {}, which is {}", annotation.id,
-            found.x, found.y, found.width, found.height, whole.has_area() ? "is outside of" : "has no area on",
-            found.image, wide_and_high(entry.height, entry.width));
-        if (!out_.options_.skip_bad_boxes) fail(BadAnnotation::Fault::box, what);
-        out_.skipped_.push_back(fmt::format("{}: {}", out_.path_, what));
-    }
-
-    /// Whether it can be drawn when the image is loaded.
-    void check_mask(const Found& found, const CocoImages::Entry& entry) const {
-        const CocoImages::Annotation& annotation = found.annotation;
-        const std::vector<double> size{static_cast<double>(entry.height), static_cast<double>(entry.width)};
-        try {
-            if (!found.mask_size.empty() && found.mask_size != size)
-                throw Error(fmt::format("the height and width of its mask are [{}], but image {} is {}",
-                                        fmt::join(found.mask_size, ", "), entry.id,
-                                        wide_and_high(entry.height, entry.width)));
-            if (!annotation.polygons.empty())
-                check_polygons(annotation.polygons, entry.height, entry.width);
-            else
-                check_runs(annotation.runs, entry.height, entry.width);
-        } catch (const Error& error) {
-            fail(fmt::format("annotation {}: {}", annotation.id, error.what()));
-        }
-    }
-
-    CocoImages& out_;
-    std::filesystem::path images_;
-    std::unordered_map<std::int64_t, std::size_t> index_;                      // of images by their ids
-    std::map<std::int64_t, std::pair<std::string, std::int32_t>> categories_;  // names and labels by ids
-    std::vector<Found> found_;
-};
-
-CocoImages::CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images,
-                       CocoOptions options)
-    : path_(annotations.native()), options_(options) {
-    const MappedFile file(annotations);
-    const std::span<const std::byte> bytes = file.bytes();
-    CocoReader(*this, images).read({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
 
 ImageSample CocoImages::load(std::int64_t index) const {
     const Entry& entry = entries_.at(static_cast<std::size_t>(index));
@@ -289,6 +47,13 @@ void CocoImages::check(std::int64_t index) const {
 std::int64_t CocoImages::objects() const {
     std::int64_t count = 0;
     for (const Entry& entry : entries_) count += std::ranges::count(entry.annotations, false, &Annotation::crowd);
+    return count;
+}
+
+std::int64_t CocoImages::objects_beyond(std::int64_t most) const {
+    std::int64_t count = 0;
+    for (const Entry& entry : entries_)
+        count += std::max<std::int64_t>(std::ranges::count(entry.annotations, false, &Annotation::crowd) - most, 0);
     return count;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // Images with objects, as COCO's JSON files describe them (https://cocodataset.org/#format-data, "object detection"):
 // the lists "images", "categories" and "annotations". Masks are polygons or run lengths, also those of crowds, and are
-// drawn when an image is loaded. Not for key points, captions or panoptic segments.
+// drawn when an image is loaded. Values are read as pycocotools reads them: ids are numbers, also as 1.0, or texts, and
+// `iscrowd` is anything that Python's `if` takes. Not for key points, captions or panoptic segments.
 //
 //     const auto training = std::make_shared<data::CocoImages>("annotations/instances_train2017.json", "train2017");
 //     const std::vector<std::string>& names = training->classes();  // names[0] is "background"
@@ -17,24 +18,14 @@
 
 namespace headroom::data {
 
-/// An annotation that an option would allow: `skip_bad_boxes` allows a bad box, `masks` = false a missing mask.
-class BadAnnotation : public FileError {
-  public:
-    enum class Fault { box, mask };
-    BadAnnotation(Fault fault, const std::string& message) : FileError(message), fault(fault) {}
-    Fault fault;
-};
-
 struct CocoOptions {
+    /// Annotations need masks.
     bool masks = true;
     /// Labels are the categories' ids, as in torchvision's weights (91 classes for COCO); else 1, 2, ... in the order
     /// of the ids.
     bool labels_are_ids = false;
     /// Labels must be below it; 0: any.
     std::int64_t classes = 0;
-    /// Leaves out annotations whose box has no area or lies outside of its image (COCO's own files have a few); else
-    /// the first of them is an error.
-    bool skip_bad_boxes = false;
     /// Images without objects are samples, too.
     bool keep_empty = true;
     Colors colors = Colors::rgb;
@@ -46,19 +37,25 @@ struct CocoOptions {
 
 class CocoImages : public ImageSource {
   public:
-    /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
-    /// that can't be read, values that are missing or no numbers, ids of images or categories that are missing or occur
-    /// twice, classes beyond `classes`, masks that can't be drawn or whose size is not their image's, and a file
-    /// without images; BadAnnotation for boxes as above and masks that are missing. `load`: BadImage for images that
-    /// can't be read or have another size than the file says.
+    /// Boxes are clipped to their image. An annotation that can't be used is left out, and no other one with it: one
+    /// without values that are needed, of an image or a category that is not listed, whose box has no area or lies
+    /// outside of its image (COCO's own files have a few), or with a mask that can't be drawn or has another size than
+    /// its image; of several polygons the others are drawn. Errors: FileError with the file and the line or the id for
+    /// JSON that can't be read, images and categories whose values are missing or no numbers, or whose ids occur twice,
+    /// classes beyond `classes`, and a file without images. `load`: BadImage for images that can't be read or have
+    /// another size than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; empty for labels that no category has.
     const std::vector<std::string>& classes() const { return classes_; }
     /// The number of objects in all images, without crowds.
     std::int64_t objects() const;
-    /// A line for each annotation that was left out.
+    /// The number of those that images have beyond `most` each.
+    std::int64_t objects_beyond(std::int64_t most) const;
+    /// A line for each annotation that was left out, and why.
     const std::vector<std::string>& skipped() const { return skipped_; }
+    /// A line for each annotation that lost polygons, and why.
+    const std::vector<std::string>& trimmed() const { return trimmed_; }
 
     std::int64_t size() const override { return static_cast<std::int64_t>(entries_.size()); }
     ImageSample load(std::int64_t index) const override;
@@ -66,7 +63,7 @@ class CocoImages : public ImageSource {
     std::string name(std::int64_t index) const override;
 
   private:
-    friend class CocoReader;
+    friend class CocoReader;  // coco_reader.cpp
 
     struct Annotation {
         std::int64_t id = 0;
@@ -77,7 +74,7 @@ class CocoImages : public ImageSource {
         std::vector<std::uint32_t> runs;
     };
     struct Entry {
-        std::int64_t id = 0;
+        std::string id;
         std::filesystem::path file;
         std::int64_t height = 0, width = 0;
         std::vector<Annotation> annotations;
@@ -89,7 +86,7 @@ class CocoImages : public ImageSource {
     std::string path_;
     CocoOptions options_;
     std::vector<std::string> classes_;
-    std::vector<std::string> skipped_;
+    std::vector<std::string> skipped_, trimmed_;
     std::vector<Entry> entries_;
 };
 

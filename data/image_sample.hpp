@@ -34,7 +34,7 @@ struct ImageObject {
     Box box;
     std::int32_t label = 0;
     bool crowd = false;   // stands for many, as in COCO: not for training
-    std::int64_t id = 0;  // of the annotation
+    std::int64_t id = 0;  // of the annotation; its place in the file where the id is a text
     Image mask;           // empty, or of the image's size: 1 where the object is
 };
 

@@ -67,17 +67,15 @@ int on_fine_grid(double coordinate) { return static_cast<int>(kFine * coordinate
 
 }  // namespace
 
-void check_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width) {
-    for (const std::vector<double>& polygon : polygons) {
-        if (polygon.size() < 6 || polygon.size() % 2 != 0)
-            throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
-        for (std::size_t i = 0; i < polygon.size(); ++i) {
-            const std::int64_t extent = i % 2 == 0 ? width : height;
-            const auto size = static_cast<double>(extent);
-            if (!(polygon[i] >= -size && polygon[i] <= 2 * size))
-                throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels",
-                                        polygon[i], extent));
-        }
+void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width) {
+    if (polygon.size() < 6 || polygon.size() % 2 != 0)
+        throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
+    for (std::size_t i = 0; i < polygon.size(); ++i) {
+        const std::int64_t extent = i % 2 == 0 ? width : height;
+        const auto size = static_cast<double>(extent);
+        if (!(polygon[i] >= -size && polygon[i] <= 2 * size))
+            throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels",
+                                    polygon[i], extent));
     }
 }
 
@@ -88,9 +86,9 @@ void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std:
 }
 
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width) {
-    check_polygons(polygons, height, width);
     Image image(height, width, 1);
     for (const std::vector<double>& polygon : polygons) {
+        check_polygon(polygon, height, width);
         std::vector<std::pair<int, int>> points;
         for (std::size_t i = 0; i < polygon.size(); i += 2)
             points.emplace_back(on_fine_grid(polygon[i]), on_fine_grid(polygon[i + 1]));

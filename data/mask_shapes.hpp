@@ -15,11 +15,11 @@
 
 namespace headroom::data {
 
-/// Checks polygons x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
+/// Checks a polygon x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
 /// coordinates, or a coordinate further from the image than the image is large.
-void check_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width);
+void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width);
 
-/// A mask with ones inside of any of the polygons. Errors: as `check_polygons`.
+/// A mask with ones inside of any of the polygons. Errors: as `check_polygon`.
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width);
 
 /// Checks runs. Errors: Error unless they add up to the number of pixels.

@@ -31,8 +31,8 @@ constexpr const char* kExamples = R"(
 Examples:
   train_detection --pictures drawn                                     # on shapes that it draws
   train_detection --data photos --save run.safetensors --pictures drawn
-  train_detection --data train2017 --annotations instances_train2017.json --skip-bad-boxes --backbone resnet50 \
-      --pyramid 256 --hidden 1024 --height 800 --width 1216 --batch 1 --accumulate 8
+  train_detection --data train2017 --annotations instances_train2017.json --backbone resnet50 --pyramid 256 \
+      --hidden 1024 --height 800 --width 1216 --batch 1 --accumulate 8
   train_detection --resume run.safetensors --epochs 10)";
 
 /// Defaults are for drawn shapes.
@@ -85,11 +85,8 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
     program::add_option(app, "--annotations", flags.annotations,
                         "JSON file with the annotations; by default the one that is in --data")
         ->needs("--data");
-    program::add_flag(
-        app, "--skip-bad-boxes", flags.skip_bad_boxes,
-        "leave out annotations with a box of no area or outside of its image, of which COCO's own files have "
-        "a few")
-        ->needs("--data");
+    // Of earlier releases, which did not leave bad boxes out by themselves.
+    app.add_flag("--skip-bad-boxes")->group("")->configurable(false);
     program::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
         ->check(program::one_of({"maskrcnn", "fasterrcnn"}))
         ->capture_default_str();

@@ -163,25 +163,21 @@ std::filesystem::path find_annotations(const std::string& folder) {
 }
 
 std::shared_ptr<const data::CocoImages> read_annotations(const std::filesystem::path& file, const DataFlags& flags) {
-    const data::CocoOptions options{.masks = flags.masks(),
-                                    .classes = flags.classes,
-                                    .skip_bad_boxes = flags.skip_bad_boxes,
-                                    .orientation = flags.read_as()};
-    try {
-        return std::make_shared<const data::CocoImages>(file, flags.data, options);
-    } catch (const data::BadAnnotation& error) {
-        throw FileError(fmt::format("{}; {}", error.what(),
-                                    error.fault == data::BadAnnotation::Fault::box
-                                        ? "--skip-bad-boxes leaves it out"
-                                        : "--model fasterrcnn learns boxes without masks"));
-    }
+    data::CocoOptions options{.masks = flags.masks(), .classes = flags.classes, .orientation = flags.read_as()};
+    const auto all = std::make_shared<const data::CocoImages>(file, flags.data, options);
+    if (all->objects() > 0) return all;
+    std::string what = fmt::format("{}: has no object to learn", file.string());
+    what += program::left_out(all->skipped(), "annotation");
+    options.masks = false;
+    if (flags.masks() && data::CocoImages(file, flags.data, options).objects() > 0)
+        what += "; --model fasterrcnn learns boxes without masks";
+    throw FileError(what);
 }
 
 Images read_coco(const DataFlags& flags) {
     const std::filesystem::path file =
         flags.annotations.empty() ? find_annotations(flags.data) : std::filesystem::path(flags.annotations);
     const auto all = read_annotations(file, flags);
-    if (all->objects() == 0) throw FileError(fmt::format("{}: has no object to learn", file.string()));
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
@@ -190,9 +186,13 @@ Images read_coco(const DataFlags& flags) {
     images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {}",
                               images.training->size(), images.classes - 1, images.validation->size(),
                               data::wide_and_high(flags.height, flags.width));
-    if (const std::size_t skipped = all->skipped().size(); skipped > 0)
-        images.what +=
-            fmt::format("; {} annotation{} left out, such as {}", skipped, skipped == 1 ? "" : "s", all->skipped()[0]);
+    images.what += program::left_out(all->skipped(), "annotation");
+    if (const auto& trimmed = all->trimmed(); !trimmed.empty())
+        images.what += fmt::format("; of {} annotation{} some polygons are left out, such as {}", trimmed.size(),
+                                   trimmed.size() == 1 ? "" : "s", trimmed[0]);
+    if (const std::int64_t beyond = all->objects_beyond(flags.objects); beyond > 0)
+        images.what += fmt::format("; {} object{} left out, the smallest of images with more than --objects {}", beyond,
+                                   beyond == 1 ? "" : "s", flags.objects);
     return images;
 }
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <fstream>
 #include <map>
+#include <utility>
 #include <nlohmann/json.hpp>
 
 #include <headroom/data/bad_images.hpp>
@@ -17,6 +19,9 @@ using nlohmann::json;
 using test::numbered_image;
 using test::ScratchFolder;
 using test::throws;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 std::filesystem::path reference_file() { return test::source_path("tests/reference/coco.json"); }
 
@@ -59,11 +64,14 @@ class Coco : public ::testing::Test {
                    {"segmentation", {{1, 2, 4, 2, 4, 6}}}}}}};
     }
 
-    /// What is said of the small file with `key` of its annotation changed.
-    auto with(const char* key, const json& value, CocoOptions options = {}) const {
+    /// Why the annotation of the small file is left out, with `key` changed.
+    std::string why(const char* key, const json& value, CocoOptions options = {}) const {
         json contents = small();
         contents["annotations"][0][key] = value;
-        return [=, this] { read(contents, options); };
+        const CocoImages source = read(contents, options);
+        EXPECT_EQ(source.objects(), 0) << key << ": " << value;
+        EXPECT_EQ(source.skipped().size(), 1u);
+        return source.skipped().empty() ? "" : source.skipped()[0];
     }
 
     ScratchFolder folder_;
@@ -109,52 +117,150 @@ TEST_F(Coco, HasLabelsInTheOrderOfIdsOrTheIds) {
                 throws<FileError>("category 90 (\"toothbrush\") has the label 3, which is not in 1 to 2"));
 }
 
-TEST_F(Coco, SaysWhichAnnotationIsWrong) {
-    EXPECT_THAT(with("bbox", {1, 2, 0, 4}),
-                throws<BadAnnotation>(
-                    "a.json: annotation 17: the box at x = 1, y = 2, 0 wide, 4 high, has no area on image 1"));
-    EXPECT_THAT(with("bbox", {1, 2, 3, -4}), throws<BadAnnotation>("annotation 17: the box", "has no area"));
-    EXPECT_THAT(with("bbox", {30, 2, 3, 4}),
-                throws<BadAnnotation>("annotation 17: the box at x = 30, y = 2, 3 wide, 4 high, is outside of image 1, "
-                                      "which is 30 wide, 20 high"));
-    EXPECT_THAT(with("bbox", {1, 2, 3}), throws<FileError>("annotation 17: \"bbox\" has 3 numbers in place of 4"));
-    EXPECT_THAT(with("bbox", {1, 2, 3, "4"}),
-                throws<FileError>("annotation 17: \"bbox\" has something else than numbers"));
-    EXPECT_THAT(with("image_id", 2), throws<FileError>("annotation 17 is of image 2, which is not there"));
-    EXPECT_THAT(with("category_id", 5), throws<FileError>("annotation 17 is of category 5, which is not there"));
-    EXPECT_THAT(with("category_id", "cat"), throws<FileError>("annotation 17: \"category_id\" is no integer"));
-    EXPECT_THAT(with("id", nullptr), throws<FileError>("annotation number 0: \"id\" is no integer"));
-    EXPECT_THAT(with("segmentation", json::array()),
-                throws<BadAnnotation>("annotation 17 has no mask: \"segmentation\" is empty"));
-    EXPECT_THAT(with("segmentation", "none"),
-                throws<FileError>("annotation 17: \"segmentation\" is neither polygons nor run lengths"));
-    EXPECT_THAT(with("segmentation", {{"counts", {1, -2}}}),
-                throws<FileError>("annotation 17: a run of -2 pixels can't be"));
-    EXPECT_THAT(with("segmentation", {{"counts", "a\x7f"}}),
-                throws<FileError>("annotation 17: the run lengths are damaged"));
-    EXPECT_THAT(with("segmentation", {{"size", {1, 2}}}), throws<FileError>("annotation 17 has no \"counts\""));
-    json without = small();
-    without["annotations"][0].erase("bbox");
-    EXPECT_THAT([&] { read(without); }, throws<FileError>("annotation 17 has no \"bbox\""));
+TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
+    EXPECT_THAT(why("bbox", {1, 2, 0, 4}),
+                HasSubstr("a.json: annotation 17: the box at x = 1, y = 2, 0 wide, 4 high, has no area on image 1"));
+    EXPECT_THAT(why("bbox", {1, 2, 3, -4}), HasSubstr("has no area"));
+    EXPECT_THAT(why("bbox", {30, 2, 3, 4}),
+                HasSubstr("annotation 17: the box at x = 30, y = 2, 3 wide, 4 high, is outside "
+                          "of image 1, which is 30 wide, 20 high"));
+    EXPECT_THAT(why("bbox", {1, 2, 3}), HasSubstr("annotation 17: \"bbox\" has 3 numbers in place of 4"));
+    EXPECT_THAT(why("bbox", {1, 2, 3, "4"}), HasSubstr("annotation 17: \"bbox\" has something else than numbers"));
+    EXPECT_THAT(why("image_id", 2), HasSubstr("annotation 17 is of image 2, which is not there"));
+    EXPECT_THAT(why("category_id", 5), HasSubstr("annotation 17 is of category 5, which is not there"));
+    EXPECT_THAT(why("category_id", 4.5),
+                HasSubstr("annotation 17: \"category_id\" is neither a whole number nor a text"));
+    EXPECT_THAT(why("id", nullptr), HasSubstr("annotation number 0: \"id\" is neither a whole number nor a text"));
+    EXPECT_THAT(why("iscrowd", "yes"), HasSubstr("annotation 17: \"iscrowd\" is neither a number nor true or false"));
+    EXPECT_THAT(why("segmentation", json::array()), HasSubstr("annotation 17 has no mask: \"segmentation\" is empty"));
+    EXPECT_THAT(why("segmentation", nullptr), HasSubstr("annotation 17 has no mask: \"segmentation\" is empty"));
+    EXPECT_THAT(why("segmentation", "none"),
+                HasSubstr("annotation 17: \"segmentation\" is neither polygons nor run lengths"));
+    EXPECT_THAT(why("segmentation", {{"counts", {1, -2}}}), HasSubstr("annotation 17: a run of -2 pixels can't be"));
+    EXPECT_THAT(why("segmentation", {{"counts", "a\x7f"}}), HasSubstr("annotation 17: the run lengths are damaged"));
+    EXPECT_THAT(why("segmentation", {{"size", {1, 2}}}), HasSubstr("annotation 17 has no \"counts\""));
+    EXPECT_THAT(why("segmentation", {{1, 2, 3, 4}}), HasSubstr("a.json: annotation 17: 4 coordinates are no polygon"));
+    EXPECT_THAT(why("segmentation", {{1, 2, 3, 4, 100, 6}}),
+                HasSubstr("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
+    EXPECT_THAT(why("segmentation", {{"counts", {10, 589}}}),
+                HasSubstr("annotation 17: runs of 599 pixels are no mask that is 30 wide, 20 high"));
+    EXPECT_THAT(why("segmentation", {{"counts", {10, 4294967295u, 4294967295u}}}),
+                HasSubstr("annotation 17: runs of 8589934600 pixels"));
+    EXPECT_THAT(why("segmentation", {{"size", {30, 20}}, {"counts", {10, 590}}}),
+                HasSubstr("annotation 17: the height and width of its mask are [30, 20], but image 1 is 30 wide"));
+    json contents = small();
+    contents["annotations"][0].erase("bbox");
+    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("annotation 17 has no \"bbox\"")));
+    contents = small();
+    contents["annotations"][0].erase("segmentation");
+    EXPECT_THAT(read(contents).skipped(),
+                ElementsAre(HasSubstr("annotation 17 has no mask: \"segmentation\" is missing")));
+    EXPECT_EQ(read(contents, {.masks = false}).objects(), 1);
+    contents["annotations"] = {nullptr, small()["annotations"][0]};
+    EXPECT_EQ(read(contents).objects(), 1);
+    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("\"annotations\" has something else than objects")));
 }
 
-TEST_F(Coco, LeavesBadBoxesOutWhereThatIsAskedFor) {
+TEST_F(Coco, LeavesOddAnnotationsOutAndReadsTheOthers) {
     json contents = small();
-    json second = contents["annotations"][0];
-    second["id"] = 18;
-    second["bbox"] = {5, 5, 0, 1};
-    contents["annotations"].push_back(second);
+    json& annotations = contents["annotations"];
+    const json good = annotations[0];
+    const auto add = [&](int id, const char* key, const json& value) {
+        annotations.push_back(good);
+        annotations.back()["id"] = id;
+        annotations.back()[key] = value;
+    };
+    add(18, "bbox", {5, 5, 0, 1});
+    add(19, "image_id", 99);
+    add(20, "segmentation", {{1, 2, 3, 4}});
+    add(21, "segmentation", json::array());
+    add(22, "bbox", {5, 5, 2, 1});
+    add(23, "iscrowd", 1);  // takes no place
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
-    const CocoImages source = read(contents, {.skip_bad_boxes = true});
-    ASSERT_EQ(source.load(0).objects.size(), 1);
-    EXPECT_EQ(source.load(0).objects[0].id, 17);
-    ASSERT_EQ(source.skipped().size(), 1);
-    EXPECT_THAT(source.skipped()[0],
-                ::testing::HasSubstr("annotation 18: the box at x = 5, y = 5, 0 wide, 1 high, has no area"));
+    const CocoImages source = read(contents);
+    const std::vector<ImageObject> objects = source.load(0).objects;
+    ASSERT_EQ(objects.size(), 3u);
+    EXPECT_EQ(objects[0].id, 17);
+    EXPECT_EQ(objects[1].id, 22);
+    EXPECT_TRUE(objects[2].crowd);
+    EXPECT_THAT(
+        source.skipped(),
+        UnorderedElementsAre(HasSubstr("annotation 18: the box"), HasSubstr("annotation 19 is of image 99"),
+                             HasSubstr("annotation 20: 4 coordinates"), HasSubstr("annotation 21 has no mask")));
+    EXPECT_TRUE(source.trimmed().empty());
+    EXPECT_EQ(source.objects_beyond(1), 1);
+    EXPECT_EQ(source.objects_beyond(2), 0);
     // What reaches out is clipped.
-    contents["annotations"] = {contents["annotations"][0]};
-    contents["annotations"][0]["bbox"] = {-3, 15, 10, 10};
+    annotations = {good};
+    annotations[0]["bbox"] = {-3, 15, 10, 10};
     EXPECT_EQ(read(contents).load(0).objects[0].box, (Box{0, 15, 7, 20}));
+}
+
+TEST_F(Coco, DrawsTheGoodPolygonsOfAnAnnotation) {
+    json contents = small();
+    write_png(folder_.path() / "c.png", Image(20, 30, 3));
+    const json square = {4, 2, 20, 2, 20, 18, 4, 18};
+    const auto pixels = [&](const json& polygons) {
+        contents["annotations"][0]["segmentation"] = polygons;
+        const CocoImages source = read(contents);
+        EXPECT_TRUE(source.skipped().empty());
+        EXPECT_THAT(source.trimmed(), ElementsAre(HasSubstr("a.json: annotation 17: ")));
+        return std::ranges::count(source.load(0).objects.at(0).mask.pixels, 1);
+    };
+    EXPECT_EQ(pixels({square, {5, 5, 6, 6}}), 256);  // as pycocotools
+    EXPECT_EQ(pixels({{5, 5, 6, 6}, square}), 256);
+    EXPECT_EQ(pixels({square, {5, 5, 6, 6, 1e6, 7}}), 256);
+    EXPECT_EQ(pixels({square, {5, 5, 6, 6, 7, 7, 8}}), 256);
+    EXPECT_EQ(pixels({square, json::array()}), 256);
+}
+
+TEST_F(Coco, ReadsValuesAsPythonDoes) {
+    write_png(folder_.path() / "c.png", Image(20, 30, 3));
+    const std::vector<std::pair<json, bool>> crowds{{nullptr, false}, {false, false}, {0, false},  {0.0, false},
+                                                    {true, true},     {1, true},      {1.0, true}, {2, true}};
+    for (const auto& [value, crowd] : crowds) {
+        json contents = small();
+        contents["annotations"][0]["iscrowd"] = value;
+        const std::vector<ImageObject> objects = read(contents).load(0).objects;
+        ASSERT_EQ(objects.size(), 1u) << value;
+        EXPECT_EQ(objects[0].crowd, crowd) << value;
+    }
+    const std::vector<std::pair<json, json>> ids{{1.0, 1},   {1, 1.0},     {"1", 1},  {1, "1"},
+                                                 {"a", "a"}, {"01", "01"}, {-1, -1.0}};
+    for (const auto& [listed, named] : ids) {
+        json contents = small();
+        contents["images"][0]["id"] = listed;
+        contents["images"][0]["height"] = 20.0;
+        contents["images"][0]["width"] = 30.0;
+        contents["annotations"][0]["image_id"] = named;
+        EXPECT_EQ(read(contents).objects(), 1) << listed << ", " << named;
+        contents = small();
+        contents["categories"][0]["id"] = listed;
+        contents["annotations"][0]["category_id"] = named;
+        EXPECT_EQ(read(contents).load(0).objects.at(0).label, 1) << listed << ", " << named;
+    }
+    json contents = small();
+    contents["annotations"][0]["image_id"] = "01";  // as in Python, another id than "1"
+    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("is of image 01, which is not there")));
+    contents = small();
+    contents["annotations"].push_back(contents["annotations"][0]);
+    contents["annotations"][0]["id"] = 17.0;
+    contents["annotations"][1]["id"] = "seventeen";
+    const std::vector<ImageObject> objects = read(contents).load(0).objects;
+    ASSERT_EQ(objects.size(), 2u);
+    EXPECT_EQ(objects[0].id, 17);
+    EXPECT_EQ(objects[1].id, 1);  // its place in the file
+}
+
+TEST_F(Coco, NumbersCategoriesWhoseIdsAreTextsBehindTheOthers) {
+    json contents = small();
+    contents["categories"] = {{{"id", "dog"}, {"name", "a dog"}},
+                              {{"id", "cat"}, {"name", "a cat"}},
+                              {{"id", "12"}, {"name", "x"}},
+                              {{"id", 4}, {"name", "y"}}};
+    EXPECT_EQ(read(contents).classes(), (std::vector<std::string>{"background", "y", "x", "a cat", "a dog"}));
+    EXPECT_THAT([&] { read(contents, {.labels_are_ids = true}); },
+                throws<FileError>("category cat (\"a cat\"): its id is no number that could be a label"));
 }
 
 TEST_F(Coco, SaysWhatTheFileLacks) {
@@ -173,8 +279,11 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
     refuse(
         R"({"images": [{"id": 1, "file_name": "a", "height": 1, "width": 2}], "categories": [], "annotations": null})",
         "has no list \"annotations\"");
-    refuse(R"({"images": [], "categories": [], "annotations": [1, 2]})",
-           "\"annotations\" has something else than objects");
+    refuse(R"({"images": [1, 2], "categories": [], "annotations": []})", "\"images\" has something else than objects");
+    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 1.5, "width": 2}]})",
+           "image 1: \"height\" is no whole number");
+    refuse(R"({"images": [{"id": [], "file_name": "a"}]})",
+           "image number 0: \"id\" is neither a whole number nor a text");
     json contents = small();
     EXPECT_EQ(read(contents).objects(), 1);
     contents["annotations"][0]["iscrowd"] = 1;
@@ -184,6 +293,10 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
     contents = small();
     contents["annotations"] = json::array();
     EXPECT_THAT([&] { read(contents, {.keep_empty = false}); }, throws<FileError>("has no image with an object"));
+    contents = small();
+    contents["annotations"][0]["image_id"] = 7;
+    EXPECT_THAT([&] { read(contents, {.keep_empty = false}); },
+                throws<FileError>("has no image with an object", "annotation 17 is of image 7"));
     EXPECT_THAT([&] { CocoImages(folder_.path() / "none.json", folder_.path()); },
                 throws<FileError>("none.json: no such file"));
 }
@@ -195,28 +308,6 @@ TEST_F(Coco, SaysOfAnImageWhatDiffers) {
     EXPECT_THAT([&] { source.load(0); }, throws<BadImage>("c.png: is 20 wide, 30 high, but",
                                                           "a.json says of image 1 that it is 30 wide, 20 high"));
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
-}
-
-TEST_F(Coco, SaysOfABadAnnotationWhichOptionAllowsIt) {
-    json contents = small();
-    const auto fault = [&] {
-        try {
-            read(contents);
-        } catch (const BadAnnotation& error) {
-            return error.fault;
-        }
-        throw std::runtime_error("it was read");
-    };
-    contents["annotations"][0].erase("segmentation");
-    EXPECT_EQ(fault(), BadAnnotation::Fault::mask);
-    EXPECT_THAT([&] { read(contents); },
-                throws<BadAnnotation>("annotation 17 has no mask: \"segmentation\" is missing"));
-    EXPECT_EQ(read(contents, {.masks = false}).objects(), 1);
-    contents["annotations"][0]["segmentation"] = nullptr;
-    EXPECT_EQ(fault(), BadAnnotation::Fault::mask);
-    contents = small();
-    contents["annotations"][0]["bbox"] = {1, 2, 0, 4};
-    EXPECT_EQ(fault(), BadAnnotation::Fault::box);
 }
 
 // Boxes are of the pixels that were annotated, which the file's size tells from those that are not turned.
@@ -251,20 +342,10 @@ TEST_F(Coco, OpensNoFileWhoseNameIsCutByAZero) {
     EXPECT_THAT([&] { read(contents).load(0); }, throws<BadImage>("c.png?.jpg: no path has a byte of 0 in it"));
 }
 
-TEST_F(Coco, SaysBeforeImagesAreLoadedWhichMaskCannotBeDrawn) {
-    const auto shape = [&](const json& mask) { return with("segmentation", mask); };
-    EXPECT_THAT(shape({{1, 2, 3, 4}}), throws<FileError>("a.json: annotation 17: 4 coordinates are no polygon"));
-    EXPECT_THAT(
-        shape({{1, 2, 3, 4, 100, 6}}),
-        throws<FileError>("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
-    EXPECT_THAT(shape({{"counts", {10, 589}}}),
-                throws<FileError>("annotation 17: runs of 599 pixels are no mask that is 30 wide, 20 high"));
-    EXPECT_THAT(shape({{"counts", {10, 4294967295u, 4294967295u}}}),
-                throws<FileError>("annotation 17: runs of 8589934600 pixels"));
-    EXPECT_THAT(
-        shape({{"size", {30, 20}}, {"counts", {10, 590}}}),
-        throws<FileError>("annotation 17: the height and width of its mask are [30, 20], but image 1 is 30 wide"));
-    EXPECT_NO_THROW(with("segmentation", {{1, 2}}, {.masks = false})());
+TEST_F(Coco, NeedsNoMaskThatIsNotAskedFor) {
+    json contents = small();
+    contents["annotations"][0]["segmentation"] = {{1, 2}};
+    EXPECT_EQ(read(contents, {.masks = false}).objects(), 1);
 }
 
 TEST(Runs, AreParsedAsPycocotoolsWritesThem) {

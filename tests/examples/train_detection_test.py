@@ -34,8 +34,8 @@ class TrainDetection(ProgramCase):
         return words
 
     @classmethod
-    def dataset(cls, name, count=5, **change):
-        """Images of 40 x 60 pixels with two objects each, of two classes. `change`: fields of the first annotation."""
+    def dataset(cls, name, count=5, each=None, **change):
+        """Images of 40 x 60 pixels with two objects each, of two classes. `change`: fields of the first annotation; `each`: of all."""
         os.makedirs(cls.path(name))
         annotations = []
         for i in range(count):
@@ -44,6 +44,8 @@ class TrainDetection(ProgramCase):
                 x, y = 5 + 20 * j, 3 + 2 * i
                 annotations.append({"id": 10 * i + j, "image_id": i, "category_id": 4 + j, "bbox": [x, y, 16, 20],
                                     "segmentation": [[x, y, x + 16, y, x + 8, y + 20]]})
+        for annotation in annotations:
+            annotation |= each or {}
         annotations[0] |= change
         cls.write(f"{name}/instances.json", json.dumps({
             "images": [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(count)],
@@ -124,19 +126,54 @@ class TrainDetection(ProgramCase):
         self.succeeds("--data", data, "--validation", 1, "--steps", 1, "--save", saved)
         self.assertIn("step 2/2", self.succeeds("--data", data, "--validation", 1, "--steps", 2, "--resume", saved))
 
+    def test_odd_annotations_are_left_out_counted_and_said(self):
+        polygons = [[5, 3, 21, 3, 13, 23], [5, 3, 6, 4]]
+        for i, (change, what) in enumerate((
+                ({"bbox": [5, 3, 16, 0]}, "; 1 annotation left out, such as .*: annotation 0: the box .* has no area"),
+                ({"bbox": [70, 3, 16, 5]}, "; 1 annotation left out, such as .*: annotation 0: the box .* is outside"),
+                ({"segmentation": []}, "; 1 annotation left out, such as .*: annotation 0 has no mask"),
+                ({"image_id": 77}, "; 1 annotation left out, such as .*: annotation 0 is of image 77, which is not there"),
+                ({"category_id": 9}, "; 1 annotation left out, such as .*: annotation 0 is of category 9"),
+                ({"segmentation": {"size": [40, 60], "counts": [0, 100]}}, "; 1 annotation left out, .* runs of 100 pixels"),
+                ({"segmentation": polygons}, "; of 1 annotation some polygons are left out, such as .*: annotation 0: 4 coordinates"))):
+            data = self.dataset(f"odd{i}", **change)
+            printed = self.succeeds("--data", data, "--validation", 1, "--steps", 1)
+            self.assertIn("4 images of 2 classes to train on, 1 others to validate", printed)
+            self.assertRegex(printed, what)
+        self.assertIn("left out", self.succeeds("--data", self.path("odd0"), "--skip-bad-boxes", "--device", "dry"))  # of old scripts
+
+    def test_values_are_read_as_python_reads_them(self):
+        data = self.dataset("plain")
+        whole = self.figures("--data", data, "--validation", 1, "--steps", 2)["state_sha256"]
+        with open(self.path("plain/instances.json"), encoding="utf-8") as file:
+            contents = json.load(file)
+        for crowd in (None, False, 0.0):
+            for annotation in contents["annotations"]:
+                annotation |= {"iscrowd": crowd, "image_id": float(annotation["image_id"]), "category_id": str(annotation["category_id"])}
+            for image in contents["images"]:
+                image |= {"height": 40.0, "width": 60.0}
+            self.write("plain/instances.json", json.dumps(contents))
+            self.runs.clear()
+            self.assertEqual(self.figures("--data", data, "--validation", 1, "--steps", 2)["state_sha256"], whole)
+
+    def test_objects_that_have_no_place_are_said(self):
+        data = self.dataset("many")
+        with open(self.path("many/instances.json"), encoding="utf-8") as file:
+            contents = json.load(file)
+        contents["annotations"] += [contents["annotations"][0] | {"id": 100 + i} for i in range(299)]
+        self.write("many/instances.json", json.dumps(contents))
+        flags = ("--data", data, "--validation", 1, "--steps", 1)
+        self.assertIn("; 298 objects left out, the smallest of images with more than --objects 3", self.succeeds(*flags))
+        self.assertNotIn("left out", self.succeeds(*flags, "--objects", 301))
+
     def test_data_that_cannot_be_used(self):
         self.fails(1, ["--data", self.path("missing")], "missing", "no folder")
-        flat = self.dataset("flat", bbox=[5, 3, 16, 0])
-        self.fails(1, ["--data", flat], "annotation 0", "has no area", "; --skip-bad-boxes leaves it out")
-        self.assertIn("1 annotation left out", self.succeeds("--data", flat, "--skip-bad-boxes", "--device", "dry"))
-        outside = self.dataset("outside", bbox=[70, 3, 16, 5])
-        self.fails(1, ["--data", outside], "annotation 0", "is outside")
-        masks = self.dataset("masks", segmentation=[])
-        self.fails(1, ["--data", masks], "annotation 0", "segmentation", "; --model fasterrcnn learns boxes without masks")
+        masks = self.dataset("masks", each={"segmentation": []})
+        self.fails(1, ["--data", masks], "has no object to learn; 10 annotations left out", "annotation 0 has no mask",
+                   "; --model fasterrcnn learns boxes without masks")
         self.succeeds("--data", masks, "--model", "fasterrcnn", "--steps", 1)
-        self.fails(1, ["--data", self.dataset("class", category_id=9)], "annotation 0", "category 9")
-        short = self.dataset("short", segmentation={"size": [40, 60], "counts": [0, 100]})
-        self.fails(1, ["--data", short, "--device", "dry"], "annotation 0", "runs of 100 pixels")
+        away = self.dataset("away", each={"image_id": 9})
+        self.assertNotIn("fasterrcnn", self.fails(1, ["--data", away], "has no object to learn", "annotation 0 is of image 9"))
         nothing = self.dataset("nothing", count=2)
         self.write("nothing/instances.json", json.dumps({
             "images": [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(2)],
