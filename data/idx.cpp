@@ -113,11 +113,31 @@ void check_rank(const std::filesystem::path& path, const IdxArray& array, std::s
                                     fmt::join(array.shape, ", "), what, rank));
 }
 
-std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& name) {
-    for (const char* ending : {".gz", ""}) {
-        auto path = folder / (name + ending);
-        if (std::error_code ignored; std::filesystem::exists(path, ignored)) return path;
+struct Part {
+    const char* what;
+    int rank;
+
+    std::string name(std::string_view prefix, char separator = '-') const {
+        return fmt::format("{}-{}{}idx{}-ubyte", prefix, what, separator, rank);
     }
+};
+constexpr Part kImages{"images", 3}, kLabels{"labels", 1};
+
+/// Empty if it is not there. Some unpackers write a dot before "idx".
+std::filesystem::path find_file(const std::filesystem::path& folder, std::string_view prefix, Part part) {
+    for (const char separator : {'-', '.'})
+        for (const char* ending : {".gz", ""}) {
+            auto path = folder / (part.name(prefix, separator) + ending);
+            std::error_code ignored;
+            if (std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored)) return path;
+        }
+    return {};
+}
+
+std::filesystem::path expect_file(const std::filesystem::path& folder, std::string_view prefix, Part part) {
+    const auto path = find_file(folder, prefix, part);
+    if (!path.empty()) return path;
+    const std::string name = part.name(prefix);
     throw FileError(
         fmt::format("{}: has no file {} or {}.gz; name the folder that holds it", folder.native(), name, name));
 }
@@ -162,10 +182,14 @@ std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, std
     return std::move(array.values);
 }
 
+bool has_labelled_images(const std::filesystem::path& folder, std::string_view prefix) {
+    return !find_file(folder, prefix, kImages).empty() || !find_file(folder, prefix, kLabels).empty();
+}
+
 LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix,
                                     std::int64_t classes) {
-    const auto images_path = find_file(folder, fmt::format("{}-images-idx3-ubyte", prefix));
-    const auto labels_path = find_file(folder, fmt::format("{}-labels-idx1-ubyte", prefix));
+    const auto images_path = expect_file(folder, prefix, kImages);
+    const auto labels_path = expect_file(folder, prefix, kLabels);
     LabelledImages both{read_idx_images(images_path), read_idx_labels(labels_path, classes)};
     if (both.images.count != static_cast<std::int64_t>(both.labels.size()))
         throw FileError(fmt::format("{}: {} images, but {} labels in {}", images_path.native(), both.images.count,

@@ -39,8 +39,12 @@ struct LabelledImages {
     std::vector<std::uint8_t> labels;  // one for each image
 };
 
-/// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz". `prefix` is "train" or "t10k" for
-/// MNIST and its relatives. Errors: FileError as above, if a file is missing, or if the counts differ.
+/// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz", also with a dot before "idx" as
+/// in train-images.idx3-ubyte. `prefix` is "train" or "t10k" for MNIST and its relatives. Errors: FileError as above,
+/// if a file is missing, or if the counts differ.
 LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, std::int64_t classes);
+
+/// True if one of the two files is there.
+bool has_labelled_images(const std::filesystem::path& folder, std::string_view prefix);
 
 }  // namespace headroom::data

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <numeric>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <headroom/data/image_header.hpp>
+#include <headroom/data/internal/image_walk.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -16,69 +16,46 @@ namespace {
 
 using std::filesystem::path;
 
-bool has_ending(const path& file, std::initializer_list<std::string_view> endings) {
-    std::string ending = file.extension().native();
-    std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-    return std::find(endings.begin(), endings.end(), ending) != endings.end();
+void append(std::vector<std::string>& all, const std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
 }
 
-bool is_hidden(const path& file) { return file.filename().native().starts_with('.'); }
-
-/// True for PNG and JPEG, false for what is no image.
-bool is_image(const path& file) {
-    if (is_hidden(file)) return false;
-    if (has_ending(file, {".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}))
-        throw FileError(fmt::format("{}: only PNG and JPEG are read; convert it", file.native()));
-    return has_ending(file, {".png", ".jpg", ".jpeg"});
-}
-
-/// The entries of a folder for which `keep` is true, sorted by the bytes of their names.
-template <class Iterator, class Keep>
-std::vector<path> sorted(const path& folder, Keep keep) {
+/// The PNG with this name but for the ending, in upper or lower case.
+path find_mask(const path& image, const path& name) {
+    for (const char* ending : {".png", ".PNG"})  // without a look at the whole folder
+        if (const path mask = name.native() + ending; std::filesystem::exists(mask)) return mask;
     std::error_code error;
-    if (!std::filesystem::is_directory(folder, error))
-        throw FileError(fmt::format("{}: no such folder; check the path", folder.native()));
-    std::vector<path> entries;
-    for (Iterator entry(folder, std::filesystem::directory_options::follow_directory_symlink, error), end;
-         !error && entry != end; entry.increment(error))
-        if (keep(*entry)) entries.push_back(entry->path());
-    if (error) throw FileError(fmt::format("{}: can't be read: {}", folder.native(), error.message()));
-    std::sort(entries.begin(), entries.end());
-    return entries;
-}
-
-std::vector<path> images_of(const path& folder) {
-    return sorted<std::filesystem::recursive_directory_iterator>(folder, [](const auto& entry) {
-        std::error_code gone;
-        return !entry.is_directory(gone) && is_image(entry.path());
-    });
-}
-
-std::vector<path> class_folders(const path& folder) {
-    auto folders = sorted<std::filesystem::directory_iterator>(folder, [](const auto& entry) {
-        std::error_code gone;
-        return entry.is_directory(gone) && !is_hidden(entry.path());
-    });
-    if (folders.empty())
-        throw FileError(fmt::format("{}: has no folder in it; put the images of each class into one", folder.native()));
-    return folders;
+    path other;
+    for (const auto& entry : std::filesystem::directory_iterator(name.parent_path(), error)) {
+        if (entry.path().stem() != name.filename()) continue;
+        if (has_ending(entry.path(), {".png"})) return entry.path();
+        other = entry.path();
+    }
+    if (other.empty()) throw FileError(fmt::format("{}: has no mask {}.png", image.native(), name.native()));
+    throw FileError(
+        fmt::format("{}: its mask {} is no PNG, the only kind of mask that is read; convert it without loss",
+                    image.native(), other.native()));
 }
 
 }  // namespace
 
 ImageFolder::ImageFolder(const path& folder, ImageFolderOptions options)
     : classes_(options.classes), options_(std::move(options)) {
-    const std::vector<path> folders = class_folders(folder);
+    FoundPaths folders = find_folders(folder);
+    if (folders.paths.empty())
+        throw FileError(fmt::format("{}: has no folder in it; put the images of each class into one", folder.native()));
+    left_out_ = std::move(folders.left_out);
     if (classes_.empty())
-        for (const path& one : folders) classes_.push_back(one.filename().native());
-    for (const path& one : folders) {
+        for (const path& one : folders.paths) classes_.push_back(one.filename().native());
+    for (const path& one : folders.paths) {
         const auto found = std::find(classes_.begin(), classes_.end(), one.filename().native());
         if (found == classes_.end())
             throw FileError(
                 fmt::format("{}: is none of the {} classes ({}, ...)", one.native(), classes_.size(), classes_[0]));
-        const std::vector<path> images = images_of(one);
-        if (images.empty()) throw FileError(fmt::format("{}: has no PNG or JPEG in it", one.native()));
-        for (const path& image : images)
+        const FoundPaths images = find_images(one);
+        if (images.paths.empty()) throw FileError(fmt::format("{}: has no PNG or JPEG in it", one.native()));
+        append(left_out_, images.left_out);
+        for (const path& image : images.paths)
             files_.emplace_back(image, static_cast<std::int32_t>(found - classes_.begin()));
     }
 }
@@ -113,12 +90,12 @@ MaskedImages::MaskedImages(const path& images, const path& masks, std::int64_t c
 
     if (!std::filesystem::is_directory(masks))
         throw FileError(fmt::format("{}: no such folder; check the path", masks.native()));
-    for (const path& image : images_of(images)) {
+    FoundPaths found = find_images(images);
+    left_out_ = std::move(found.left_out);
+    for (const path& image : found.paths) {
         const path below = image.parent_path().lexically_relative(images);
-        const path mask = masks / (below / (image.stem().native() + options_.mask_suffix + ".png")).lexically_normal();
-        if (!std::filesystem::exists(mask))
-            throw FileError(fmt::format("{}: has no mask {}", image.native(), mask.native()));
-        files_.emplace_back(image, mask);
+        const path name = (masks / below / (image.stem().native() + options_.mask_suffix)).lexically_normal();
+        files_.emplace_back(image, find_mask(image, name));
     }
     if (files_.empty()) throw FileError(fmt::format("{}: has no PNG or JPEG in it", images.native()));
 }

@@ -24,7 +24,8 @@ struct ImageFolderOptions {
     Orientation orientation = Orientation::upright;
 };
 
-/// `folder`/CLASS/**.png, .jpg or .jpeg, as torchvision's ImageFolder; other files and hidden ones are left out.
+/// `folder`/CLASS/**.png, .jpg or .jpeg, as torchvision's ImageFolder; other files and hidden ones are left out, and so
+/// are hidden folders. Links to folders are followed, each folder once for a class.
 class ImageFolder : public ImageSource {
   public:
     /// Errors: FileError if there is no such folder, no class, a class without an image, one that is not named in the
@@ -33,6 +34,8 @@ class ImageFolder : public ImageSource {
 
     const std::vector<std::string>& classes() const { return classes_; }
     std::int32_t label(std::int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
+    /// For people: each folder that was left out, and why: hidden ones, and those that are looked into already.
+    const std::vector<std::string>& left_out() const { return left_out_; }
 
     std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
     ImageSample load(std::int64_t index) const override;
@@ -42,6 +45,7 @@ class ImageFolder : public ImageSource {
   private:
     std::vector<std::string> classes_;
     ImageFolderOptions options_;
+    std::vector<std::string> left_out_;
     std::vector<std::pair<std::filesystem::path, std::int32_t>> files_;
 };
 
@@ -57,7 +61,7 @@ struct MaskedImagesOptions {
 };
 
 /// Each image of a folder and its subfolders, with its mask at the same place in another folder: a PNG of ids
-/// (`read_mask`).
+/// (`read_mask`). Endings may be in upper case: 0.JPG has the mask 0.png or 0.PNG.
 class MaskedImages : public ImageSource {
   public:
     /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to
@@ -70,6 +74,8 @@ class MaskedImages : public ImageSource {
     ImageSample load(std::int64_t index) const override;
     void check(std::int64_t index) const override;
     std::string name(std::int64_t index) const override;
+    /// As `ImageFolder`'s.
+    const std::vector<std::string>& left_out() const { return left_out_; }
     /// The file of a sample's mask.
     const std::filesystem::path& mask(std::int64_t index) const {
         return files_.at(static_cast<std::size_t>(index)).second;
@@ -81,6 +87,7 @@ class MaskedImages : public ImageSource {
     std::int64_t classes_;
     MaskedImagesOptions options_;
     std::vector<int> class_of_value_;  // [256]; -1: none
+    std::vector<std::string> left_out_;
     std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;
 };
 

@@ -83,7 +83,8 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
     app.footer(kExamples);
     program::add_option(
         app, "--data", flags.data,
-        "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's binary files, or a "
+        "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's or CIFAR-100's binary files, or "
+        "a "
         "folder of PNG and JPEG for each class, below train/ and val/ or to be split; only --device dry does "
         "without");
     program::add_option(
@@ -109,7 +110,7 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
     program::add_epochs(app, flags);
     program::add_option(
         app, "--validation", flags.validation,
-        "images for validation; by default all of t10k-*, test_batch.bin or val/, else 1000 of t10k-* or a "
+        "images for validation; by default all of t10k-*, test_batch.bin, test.bin or val/, else 1000 of t10k-* or a "
         "tenth of a folder")
         ->check(count);
     program::add_option(app, "--augment", flags.augment,

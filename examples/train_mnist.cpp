@@ -2,7 +2,6 @@
 // with. The other programs leave the loop to `training::Trainer`, which also rehearses, saves, resumes and writes logs.
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -31,8 +30,7 @@ Digits read_digits(const std::string& folder, const char* part) {
 /// Those to train on, and those to validate.
 std::pair<Digits, Digits> read_split(const std::string& folder) {
     const Digits test = read_digits(folder, "t10k");
-    for (const char* file : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})
-        if (std::filesystem::exists(std::filesystem::path(folder) / file)) return {read_digits(folder, "train"), test};
+    if (data::has_labelled_images(folder, "train")) return {read_digits(folder, "train"), test};
     const std::int64_t held = test.size() / 10, rest = test.size() - held;
     return {test.slice(0, rest), test.slice(rest, held)};
 }

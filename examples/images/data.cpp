@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -42,10 +43,6 @@ struct Found {
     std::function<std::vector<std::string>()> skipped = {};
 };
 
-bool has(const std::filesystem::path& folder, const std::string& name) {
-    return std::filesystem::exists(folder / name) || std::filesystem::exists(folder / (name + ".gz"));
-}
-
 ImageSourcePointer part(const ImageSourcePointer& source, std::int64_t first, std::int64_t count) {
     if (first == 0 && count == source->size()) return source;
     std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
@@ -76,7 +73,7 @@ Found read_idx(const DataFlags& flags) {
         return std::make_shared<data::MemoryImages>(std::move(read));
     };
     const ImageSourcePointer held = read("t10k");
-    if (has(flags.data, "train-images-idx3-ubyte") || has(flags.data, "train-labels-idx1-ubyte")) {
+    if (data::has_labelled_images(flags.data, "train")) {
         found.training = read("train");
         found.validation = held;
         limit_validation(found, flags);
@@ -95,19 +92,33 @@ Found read_idx(const DataFlags& flags) {
     return found;
 }
 
-Found read_cifar(const DataFlags& flags) {
-    Found found{
-        .training = data::read_cifar10(flags.data, data::CifarPart::train),
-        .validation = data::read_cifar10(flags.data, data::CifarPart::test),
-        .height = 32,
-        .width = 32,
-        .channels = 3,
-        .classes = 10,
-        .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
-        .augment = "crop"};
+/// Of a file with a name in each line; none if it is not there.
+std::vector<std::string> read_names(const std::filesystem::path& file) {
+    std::vector<std::string> names;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);)
+        if (!line.empty()) names.push_back(line);
+    return names;
+}
+
+Found read_cifar(const DataFlags& flags, data::CifarKind kind) {
+    const bool ten = kind == data::CifarKind::ten;
+    const auto read = ten ? data::read_cifar10 : data::read_cifar100;
+    Found found{.training = read(flags.data, data::CifarPart::train),
+                .validation = read(flags.data, data::CifarPart::test),
+                .height = 32,
+                .width = 32,
+                .channels = 3,
+                .classes = ten ? 10 : 100,
+                .augment = "crop"};
+    if (ten)
+        found.class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+    else
+        found.class_names = read_names(std::filesystem::path(flags.data) / "fine_label_names.txt");
     limit_validation(found, flags);
-    found.what = fmt::format("{} images of data_batch_* to train on, {} of test_batch to validate",
-                             found.training->size(), found.validation->size());
+    found.what =
+        fmt::format("{} images of {} to train on, {} of {} to validate", found.training->size(),
+                    ten ? "data_batch_*" : "train.bin", found.validation->size(), ten ? "test_batch" : "test.bin");
     return found;
 }
 
@@ -120,17 +131,21 @@ Found read_folder(const DataFlags& flags) {
                 .classes = static_cast<std::int64_t>(all->classes().size()),
                 .class_names = all->classes(),
                 .augment = "photo"};
+    std::vector<std::string> left_out = all->left_out();
     if (apart) {
         found.training = all;
         options.classes = all->classes();
-        found.validation = std::make_shared<const data::ImageFolder>(folder / "val", options);
+        const auto held = std::make_shared<const data::ImageFolder>(folder / "val", options);
+        std::ranges::copy(held->left_out(), std::back_inserter(left_out));
+        found.validation = held;
         limit_validation(found, flags);
     } else {
         std::tie(found.training, found.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
     }
     found.skipped = program::look_through(flags, {&found.training, &found.validation});
-    found.what = fmt::format("{} images of {} classes to train on, {} {} to validate", found.training->size(),
-                             found.classes, found.validation->size(), apart ? "of val" : "others of them");
+    found.what = fmt::format("{} images of {} classes to train on, {} {} to validate{}", found.training->size(),
+                             found.classes, found.validation->size(), apart ? "of val" : "others of them",
+                             program::left_out(left_out, "folder"));
     return found;
 }
 
@@ -156,11 +171,9 @@ Found blank_images(const DataFlags& flags) {
 Found find(const DataFlags& flags) {
     if (flags.data.empty()) return blank_images(flags);
     for (const char* prefix : {"t10k", "train"})
-        for (const char* name : {"-images-idx3-ubyte", "-labels-idx1-ubyte"})
-            if (has(flags.data, std::string(prefix) + name)) return read_idx(flags);
-    for (const char* name : {"data_batch_1.bin", "test_batch.bin"})
-        if (has(flags.data, name)) return read_cifar(flags);
-    return read_folder(flags);
+        if (data::has_labelled_images(flags.data, prefix)) return read_idx(flags);
+    const data::CifarKind cifar = data::find_cifar(flags.data);
+    return cifar == data::CifarKind::none ? read_folder(flags) : read_cifar(flags, cifar);
 }
 
 /// The first layers of torchvision's networks have three channels.

@@ -15,8 +15,10 @@
 #include <headroom/data/bad_images.hpp>
 #include <headroom/data/counter_random.hpp>
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/data/image_header.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/progress.hpp>
+#include <headroom/training/say.hpp>
 
 namespace headroom::program {
 
@@ -27,6 +29,35 @@ std::uint64_t random_place(std::string_view name, std::uint64_t seed) {
     std::uint64_t place = data::splitmix64_mix(seed);
     for (const char byte : name) place = data::splitmix64_mix(place ^ static_cast<unsigned char>(byte));
     return place;
+}
+
+/// Of 16-bit grey the upper 8 bits are read: values below 256 are black. Looks at some files of each part. Errors:
+/// FileError if all of them are black so.
+void expect_upper_bits(const std::vector<data::ImageSourcePointer*>& parts) {
+    std::int64_t looked_at = 0;
+    std::vector<std::string> black;
+    for (const data::ImageSourcePointer* const part : parts) {
+        const std::int64_t count = std::min<std::int64_t>((*part)->size(), 32);
+        looked_at += count;
+        for (std::int64_t i = 0; i < count; ++i) {
+            const std::string file = (*part)->name(i * (*part)->size() / count);
+            const auto header = data::whole_image_header(file);
+            if (!header || !header->wide_grey) continue;
+            try {
+                if (std::ranges::count(data::read_image(file, data::Colors::grey).pixels, 0) ==
+                    header->height * header->width)
+                    black.push_back(file);
+            } catch (const data::BadImage&) {  // for others to say
+            }
+        }
+    }
+    if (black.empty()) return;
+    const std::string what = fmt::format(
+        "{} of {} images that were looked at have 16 bits of grey with no value above 255, such as {}: they are black, "
+        "since the upper 8 bits are read; save them with 8 bits",
+        black.size(), looked_at, black[0]);
+    if (std::ssize(black) == looked_at) throw FileError(what);
+    training::say("{}", what);
 }
 
 class AlikeImages final : public data::ImageSource {
@@ -108,6 +139,7 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
         skipping.push_back(std::make_shared<const data::SkippingImages>(*part, bad));
         *part = skipping.back();
     }
+    if (flags.skip_bad_images || count == 0) expect_upper_bits(parts);
     if (flags.skip_bad_images) {
         return [skipping] {
             std::vector<std::string> what;
@@ -120,6 +152,11 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
         throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their places",
                                     first, count, all));
     return {};
+}
+
+std::string left_out(const std::vector<std::string>& lines, const std::string& noun) {
+    if (lines.empty()) return "";
+    return fmt::format("; {} {}{} left out, such as {}", lines.size(), noun, lines.size() == 1 ? "" : "s", lines[0]);
 }
 
 std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const data::ImageSourcePointer& all,

@@ -35,10 +35,15 @@ void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& wo
 
 /// Looks at all files of `parts` without decoding them (`data::find_bad_images`). With --skip-bad-images, others take
 /// the places of bad images there, also of those that only decoding will find, and what is returned says which (for
-/// `Program`). Errors: FileError that says how many are bad, and why the first is, unless they are to be skipped or are
-/// all of a part.
+/// `Program`). Says if some images are black for their values of 16 bits are below 256. Errors: FileError that says how
+/// many are bad, and why the first is, unless they are to be skipped or are all of a part; FileError if all are black
+/// so.
 std::function<std::vector<std::string>()> look_through(const ImageFileFlags& flags,
                                                        const std::vector<data::ImageSourcePointer*>& parts);
+
+/// "; 3 folders left out, such as photos/.cache, a hidden folder": for people, behind what there is. Empty for no line.
+/// `lines`: what was left out, and why.
+std::string left_out(const std::vector<std::string>& lines, const std::string& noun);
 
 /// Splits images at random: those to train on, and as many as `wanted` to validate on, or a tenth if that is 0. The
 /// choice depends on the seed and on the names below `folder`, so that others stay where they are when an image comes

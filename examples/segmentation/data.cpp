@@ -53,8 +53,8 @@ Split read_files(const DataFlags& flags) {
             validation,
             program::loaded_once(training),
             program::loaded_once(validation),
-            fmt::format("{} images of {} to train on, {} others to validate{}", training->size(), flags.images,
-                        validation->size(), values),
+            fmt::format("{} images of {} to train on, {} others to validate{}{}", training->size(), flags.images,
+                        validation->size(), values, program::left_out(all->left_out(), "folder")),
             std::move(skipped)};
 }
 

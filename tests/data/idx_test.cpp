@@ -163,6 +163,25 @@ TEST(LabelledImages, AreFoundInTheirFolder) {
     EXPECT_THAT([&] { read_labelled_images(folder.path() / "none", "train", 10); }, throws<FileError>("none"));
 }
 
+TEST(LabelledImages, AreFoundByAllNamesThatTheyComeWith) {
+    for (const char* separator : {"-", "."})
+        for (const bool packed : {false, true}) {
+            const ScratchFolder folder;
+            EXPECT_FALSE(has_labelled_images(folder.path(), "t10k"));
+            const auto write = [&](const std::string& name, const std::string& contents) {
+                folder.write("t10k-" + name + (packed ? "-ubyte.gz" : "-ubyte"), packed ? gzip(contents) : contents);
+            };
+            write(std::string("labels") + separator + "idx1", header({3}) + counted(3));
+            EXPECT_TRUE(has_labelled_images(folder.path(), "t10k"));
+            EXPECT_FALSE(has_labelled_images(folder.path(), "train"));
+            write(std::string("images") + separator + "idx3", header({3, 1, 2}) + counted(6));
+            EXPECT_EQ(read_labelled_images(folder.path(), "t10k", 10).images.pixels.size(), 6u);
+        }
+    const ScratchFolder folder;  // some archives have folders of the files' names
+    std::filesystem::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
+    EXPECT_FALSE(has_labelled_images(folder.path(), "t10k"));
+}
+
 TEST(LabelledImages, OfMnistAreReadAsTheyCome) {
     const auto path = data_file("t10k-images-idx3-ubyte.gz");
     if (path.empty()) GTEST_SKIP() << "t10k-images-idx3-ubyte.gz is not there; set HEADROOM_DATA to its folder";

@@ -1,10 +1,8 @@
 #include <functional>
 #include <thread>
 
-#include <headroom/data/cifar.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/image_dataset.hpp>
-#include <headroom/data/image_files.hpp>
 #include <headroom/data/image_geometry.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/pictures.hpp>
@@ -14,8 +12,6 @@ namespace headroom::data {
 namespace {
 
 using test::numbered_image;
-using test::reference;
-using test::ScratchFolder;
 using test::throws;
 
 /// Samples that a function makes.
@@ -238,138 +234,6 @@ TEST(MemoryImages, NeedPixelsForEachLabel) {
         },
         throws<ShapeError>("11 bytes and 2 labels are no images that are 3 wide, 2 high with 1 channels"));
     EXPECT_THAT([] { MemoryImages({}, 2, 3, 1, {}); }, throws<ShapeError>("0 bytes and 0 labels"));
-}
-
-TEST(ImageFolder, HasAClassForEachFolderInTheOrderOfNames) {
-    const ScratchFolder folder;
-    const auto add = [&](const char* file, const char* from) {
-        std::filesystem::create_directories((folder.path() / file).parent_path());
-        std::filesystem::copy_file(reference(from), folder.path() / file);
-    };
-    add("zebra/1.png", "rgb.png"), add("zebra/deeper/0.JPG", "baseline.jpg"), add("ant/b.jpeg", "cmyk.jpg");
-    folder.write("ant/notes.txt", "none"), folder.write("ant/.hidden.png", "none"), folder.write("readme.png", "none");
-    const ImageFolder images(folder.path());
-    EXPECT_EQ(images.classes(), (std::vector<std::string>{"ant", "zebra"}));
-    ASSERT_EQ(images.size(), 3);
-    EXPECT_EQ(images.label(0), 0);
-    EXPECT_EQ(images.label(1), 1);
-    EXPECT_EQ(images.load(2).label, 1);
-    EXPECT_EQ(images.name(2), (folder.path() / "zebra" / "deeper" / "0.JPG").native());
-    EXPECT_EQ(images.load(1).image, test::read_ppm("rgb.ppm"));
-    const ImageFolder some(folder.path(), {.classes = {"bee", "zebra", "ant"}, .colors = Colors::grey});
-    EXPECT_EQ(some.label(0), 2);
-    EXPECT_EQ(some.load(0).image.channels, 1);
-}
-
-TEST(ImageFolder, SaysWhatIsMissing) {
-    const ScratchFolder folder;
-    const auto path = folder.path();
-    EXPECT_THAT([&] { ImageFolder(path / "none"); }, throws<FileError>("none: no such folder"));
-    EXPECT_THAT([&] { ImageFolder{path}; },
-                throws<FileError>("has no folder in it; put the images of each class into one"));
-    std::filesystem::create_directory(path / "empty");
-    EXPECT_THAT([&] { ImageFolder{path}; }, throws<FileError>("empty: has no PNG or JPEG in it"));
-    std::filesystem::copy_file(reference("small.gif"), path / "empty" / "a.gif");
-    EXPECT_THAT([&] { ImageFolder{path}; }, throws<FileError>("empty/a.gif: only PNG and JPEG are read; convert it"));
-    std::filesystem::rename(path / "empty" / "a.gif", path / "empty" / "a.png");
-    EXPECT_THAT(
-        [&] {
-            ImageFolder(path, {.classes = {"cat", "dog"}});
-        },
-        throws<FileError>("empty: is none of the 2 classes (cat, ...)"));
-    const auto images = std::make_shared<ImageFolder>(path);
-    const ImageDataset dataset(images, {});
-    DataLoader loader(dataset, Sampler::sequential(1, 1));
-    EXPECT_THAT([&] { loader.next(); }, throws<FileError>("empty/a.png: is neither PNG nor JPEG"));
-}
-
-class MaskedImagesTest : public ::testing::Test {
-  protected:
-    MaskedImagesTest() {
-        for (const char* name : {"images", "masks"}) std::filesystem::create_directory(folder_.path() / name);
-        std::filesystem::copy_file(reference("baseline.jpg"), images() / "a.jpg");
-    }
-    std::filesystem::path images() const { return folder_.path() / "images"; }
-    std::filesystem::path masks() const { return folder_.path() / "masks"; }
-
-    ScratchFolder folder_;
-};
-
-TEST_F(MaskedImagesTest, HaveTheMaskOfTheSameName) {
-    Image mask(30, 40, 1, 2);
-    write_png(masks() / "a.png", mask);
-    const MaskedImages source(images(), masks(), 3);
-    ASSERT_EQ(source.size(), 1);
-    EXPECT_EQ(source.load(0).mask, mask);
-    EXPECT_EQ(source.load(0).image, test::read_ppm("baseline.ppm"));
-    *mask.at(29, 3) = 3;
-    write_png(masks() / "a.png", mask);
-    EXPECT_THAT([&] { source.load(0); },
-                throws<FileError>("masks/a.png: the value 3 in row 29, column 3 is none of the 3 classes' (0, 1, 2)"));
-}
-
-TEST_F(MaskedImagesTest, AreInFoldersOfTheSameNames) {
-    for (const auto& folder : {images(), masks()}) std::filesystem::create_directory(folder / "b");
-    std::filesystem::copy_file(images() / "a.jpg", images() / "b" / "a.jpg");
-    write_png(masks() / "a.png", Image(30, 40, 1, 1));
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 3); },
-                throws<FileError>("b/a.jpg: has no mask", "masks/b/a.png"));
-    write_png(masks() / "b" / "a.png", Image(30, 40, 1, 2));
-    const MaskedImages source(images() / ".", masks(), 3);
-    ASSERT_EQ(source.size(), 2);
-    EXPECT_EQ(source.load(0).mask, Image(30, 40, 1, 1));
-    EXPECT_EQ(source.load(1).mask, Image(30, 40, 1, 2));
-}
-
-TEST_F(MaskedImagesTest, MayHaveValuesOfTheirOwn) {
-    Image mask(30, 40, 1, 255), ids(30, 40, 1, 1);
-    *mask.at(0, 1) = 7, *ids.at(0, 1) = 0;
-    *mask.at(0, 2) = 0, *ids.at(0, 2) = kIgnoredClass;
-    write_png(masks() / "a_mask.png", mask);
-    const MaskedImages source(images(), masks(), 2, {.mask_suffix = "_mask", .ignored_value = 0, .values = {7, 255}});
-    EXPECT_EQ(source.load(0).mask, ids);
-}
-
-TEST_F(MaskedImagesTest, SayWhatDoesNotFit) {
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2); },
-                throws<FileError>("images/a.jpg: has no mask", "masks/a.png"));
-    EXPECT_THAT([&] { MaskedImages(masks(), masks(), 2); }, throws<FileError>("masks: has no PNG or JPEG in it"));
-    EXPECT_THAT([&] { MaskedImages(images(), masks() / "none", 2); }, throws<FileError>("none: no such folder"));
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 256); }, throws<Error>("256 classes"));
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2, {.values = {1}}); }, throws<Error>("2 classes with 1 values"));
-    write_png(masks() / "a.png", Image(40, 30, 1));
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2).load(0); },
-                throws<BadImage>("masks/a.png: is 30 wide, 40 high, but its image", "a.jpg is 40 wide, 30 high"));
-}
-
-TEST(Cifar10, HasTheRecordsOfItsFiles) {
-    const ScratchFolder folder;
-    const auto write = [&](const std::string& name, int records, int label) {
-        std::string bytes;
-        for (int i = 0; i < records; ++i) {
-            bytes.push_back(static_cast<char>(label));
-            for (int j = 0; j < 3072; ++j) bytes.push_back(static_cast<char>(j / 4 + label + i));
-        }
-        folder.write(name, bytes);
-    };
-    for (int i = 1; i <= 5; ++i) write(fmt::format("data_batch_{}.bin", i), i, i);
-    write("test_batch.bin", 2, 9);
-    const auto train = read_cifar10(folder.path(), CifarPart::train);
-    ASSERT_EQ(train->size(), 15);
-    const ImageSample sample = train->load(2);  // the second of file 2
-    EXPECT_EQ(sample.label, 2);
-    for (int64_t c = 0; c < 3; ++c)
-        EXPECT_EQ(sample.image.at(5, 7)[c], static_cast<uint8_t>((c * 1024 + 5 * 32 + 7) / 4 + 2 + 1));
-    EXPECT_EQ(read_cifar10(folder.path(), CifarPart::test)->size(), 2);
-    write("test_batch.bin", 2, 10);
-    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::test); },
-                throws<FileError>("test_batch.bin: label 10 of record 0 is not below the number of classes, 10"));
-    folder.write("test_batch.bin", "short");
-    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::test); },
-                throws<FileError>("test_batch.bin: 5 bytes are no whole number of records of 3073"));
-    std::filesystem::remove(folder.path() / "data_batch_3.bin");
-    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::train); },
-                throws<FileError>("data_batch_3.bin: no such file"));
 }
 
 }  // namespace
