@@ -1,6 +1,11 @@
 #include <headroom/training/interrupt.hpp>
 
 #include <atomic>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <headroom/memory/error.hpp>
 
@@ -9,26 +14,35 @@ namespace headroom::training {
 namespace {
 
 std::atomic<bool> used = false;
-std::atomic<int> noted = 0;  // what a signal's handler may write to
-static_assert(std::atomic<int>::is_always_lock_free);
+// What a signal's handler may read and write.
+std::atomic<int> noted = 0;
+std::array<std::atomic<bool>, Interrupt::signals.size()> watched{};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-/// Watches a signal that is not ignored, as shells have it for what runs in the background; what was done with it
-/// before.
-struct sigaction watch(int signal, void (*handler)(int)) {
-    struct sigaction action {
-    }, before{};
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;  // reads and writes that are under way go on
-    sigemptyset(&action.sa_mask);
-    sigaction(signal, &action, &before);
-    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
-    return before;
+/// Printing to a terminal that is gone, or to a program that was told so as well, would end the work before its time.
+void leave_lost_terminal() {
+    std::signal(SIGPIPE, SIG_IGN);
+    for (const int file : {STDOUT_FILENO, STDERR_FILENO}) {
+        pollfd state{.fd = file, .events = POLLOUT, .revents = 0};
+        if (::poll(&state, 1, 0) != 1 || (state.revents & (POLLHUP | POLLERR)) == 0) continue;
+        const int nowhere = ::open("/dev/null", O_WRONLY);
+        if (nowhere < 0) continue;
+        ::dup2(nowhere, file);
+        ::close(nowhere);
+    }
 }
 
 void note(int signal) {
-    noted = signal;
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
+    const int error = errno;
+    int none = 0;
+    noted.compare_exchange_strong(none, signal);
+    if (signal == SIGHUP) {
+        leave_lost_terminal();
+    } else {
+        for (std::size_t i = 0; i < watched.size(); ++i)
+            if (watched[i] && Interrupt::signals[i] != SIGHUP) std::signal(Interrupt::signals[i], SIG_DFL);
+    }
+    errno = error;
 }
 
 }  // namespace
@@ -39,8 +53,15 @@ Interrupt::Interrupt() {
             "Interrupt: another one is watching the signals; of several trainings at a time, only one may have "
             ".handle_signals = true");
     noted = 0;
-    interrupt_before_ = watch(SIGINT, note);
-    terminate_before_ = watch(SIGTERM, note);
+    struct sigaction action {};
+    action.sa_handler = note;
+    action.sa_flags = SA_RESTART;  // reads and writes that are under way go on
+    sigfillset(&action.sa_mask);
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+        sigaction(signals[i], nullptr, &before_[i]);
+        watched[i] = before_[i].sa_handler != SIG_IGN;
+        if (watched[i]) sigaction(signals[i], &action, nullptr);
+    }
 }
 
 Interrupt::~Interrupt() {
@@ -53,8 +74,8 @@ int Interrupt::signal() const { return noted; }
 void Interrupt::release() {
     if (!watching_) return;
     watching_ = false;
-    sigaction(SIGINT, &interrupt_before_, nullptr);
-    sigaction(SIGTERM, &terminate_before_, nullptr);
+    for (std::size_t i = 0; i < signals.size(); ++i)
+        if (watched[i]) sigaction(signals[i], &before_[i], nullptr);
 }
 
 }  // namespace headroom::training

@@ -85,7 +85,7 @@ struct TrainerOptions {
     std::string best = {};        ///< file that the training is saved to whenever a validation loss is the least so far
     std::function<StateValues()> values = {};  ///< the program's own, kept beside the training in its files
     std::int64_t stop_after = -1;  ///< ends after this many steps of this run, as Ctrl-C does; below 0: does not
-    bool handle_signals = true;    ///< SIGINT and SIGTERM end a training after its step; a second one at once
+    bool handle_signals = true;    ///< SIGINT, SIGTERM, SIGHUP end a training after its step; a second one at once
 
     bool print = true;                ///< progress and results, on standard output
     std::string unit = "samples";     ///< of throughput: "tokens"

@@ -35,8 +35,8 @@ std::unique_ptr<Arena> DeviceMemory::Impl::make_range(PoolId pool, Pool::SizeCla
             auto range = std::make_unique<Arena>(supply_, blocks_, pool, bytes, can_wait);
             range_bytes_ = whole;
             return range;
-        } catch (const DeviceError&) {  // as many are not left
-            if (whole / 2 < supply_.budget()) throw;
+        } catch (const DeviceError&) {  // as many are not left; without a limit, what there are suffice
+            if (whole / 2 < (limit_ > 0 ? supply_.budget() : page)) throw;
         }
     }
 }

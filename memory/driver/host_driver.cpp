@@ -1,8 +1,10 @@
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -33,12 +35,20 @@ std::size_t number_in(const char* file, std::size_t otherwise) {
     return stream >> value ? value : otherwise;
 }
 
+/// What `ulimit -v` leaves beside the program itself, its threads and what it reads.
+std::size_t addresses() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+    constexpr rlim_t itself = rlim_t{2} << 30;
+    return limit.rlim_cur - std::min(limit.rlim_cur / 2, itself);
+}
+
 std::size_t physical_bytes() {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t machine = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page;
     const std::size_t group = std::min(number_in("/sys/fs/cgroup/memory.max", machine),
                                        number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine));
-    return std::min(machine, group);
+    return std::min({machine, group, addresses()});
 }
 
 /// A page of the host has no identity before it is mapped, so that all handles are alike.

@@ -4,11 +4,9 @@ import json
 import os
 import pty
 import re
-import signal
 import struct
 import subprocess
 import termios
-import time
 import unittest
 
 from program import ADVICE, SOURCE, ProgramCase, words
@@ -273,51 +271,6 @@ class TrainGpt(ProgramCase):
         self.assertRegex(printed, "(?s)validation loss .*\n\n.{50}\n\npeak memory")
         self.assertEqual(self.succeeds("--steps", 2, "--sample", 50).split("validation loss")[1],
                          printed.split("validation loss")[1])
-
-    def interrupted(self, sent):
-        """Exit code and output of a training on a terminal that is sent a signal once it runs."""
-        terminal, inside = pty.openpty()
-        command = self.command("--steps", 10_000_000, "--save", self.path("interrupted.safetensors"))
-        with subprocess.Popen(command, stdout=inside, stderr=inside) as process:
-            os.close(inside)
-            output = b""
-            while b"step " not in output:
-                output += os.read(terminal, 4096)
-            process.send_signal(sent)
-            try:
-                while chunk := os.read(terminal, 4096):
-                    output += chunk
-            except OSError:  # the other side is closed
-                pass
-            os.close(terminal)
-            return process.wait(), output.decode()
-
-    def test_ctrl_c_saves_and_leaves_cleanly(self):
-        for sent in (signal.SIGINT, signal.SIGTERM):
-            code, output = self.interrupted(sent)
-            self.assertEqual(code, 128 + sent, output)
-            steps = int(re.search(r"interrupted after step (\d+)\r\n", output)[1])
-            self.assertIn("saved to", output)
-            self.assertIn("\r\x1b[K", output)  # drawn over the one before
-            self.runs.clear()  # the same flags, another file
-            figures = self.figures("--steps", 10_000_000, "--resume", self.path("interrupted.safetensors"),
-                                   "--stop-after", 1)
-            self.assertEqual(figures["steps"], steps + 1)
-
-    def test_a_second_ctrl_c_ends_it_at_once(self):
-        # The first signal alone would be answered after a step, which takes minutes here.
-        with subprocess.Popen(self.command("--accumulate", 500_000), stdout=subprocess.PIPE, text=True) as process:
-            self.assertIn("parameters", process.stdout.readline())
-            self.assertIn("predicted", process.stdout.readline())
-            time.sleep(0.2)
-            process.send_signal(signal.SIGINT)
-            with self.assertRaises(subprocess.TimeoutExpired):
-                process.wait(timeout=0.2)
-            while process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                time.sleep(0.05)
-            self.assertEqual(process.returncode, -signal.SIGINT)
-            self.assertEqual(process.stdout.read(), "")
 
 
 if __name__ == "__main__":

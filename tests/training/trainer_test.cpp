@@ -190,7 +190,7 @@ TEST_F(TrainerTest, AResumedTrainingHasTheBitsOfAWholeOne) {
 
 TEST_F(TrainerTest, ASignalEndsItAfterItsStep) {
     const std::string whole = run(options()).state_sha256;
-    for (const int signal : {SIGINT, SIGTERM}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         TrainerOptions options = this->options();
         options.save = path("interrupted.safetensors");
         Trainer trainer(net(), options);
