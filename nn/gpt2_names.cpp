@@ -90,7 +90,7 @@ GptOptions sizes_of(const files::SafetensorsFile& file) {
             .block = positions->shape[0],
             .layers = layers,
             .width = tokens->shape[1],
-            .bias = find(file, "ln_f.bias") != nullptr};
+            .bias = find(file, "ln_f.bias") || find(file, "h.0.attn.c_attn.bias")};
 }
 
 std::optional<std::int64_t> heads_of(const files::SafetensorsFile& file, const files::ModelConfig& config) {

@@ -147,7 +147,8 @@ TEST_F(Gpt2Names, ConfigJsonSaysTheNumberOfHeadsAndMustFit) {
     EXPECT_EQ(with(fits + "}")().heads, 2);
     EXPECT_EQ(gpt2_heads(at), 2);
     load_gpt2(at, model);
-    Gpt other(Path(parameters) / "other", {.vocabulary = 11, .block = 8, .layers = 2, .heads = 4, .width = 16});
+    Parameters own(context, {.name = "own"});
+    Gpt other(Path(own), {.vocabulary = 11, .block = 8, .layers = 2, .heads = 4, .width = 16});
     EXPECT_THAT([&] { load_gpt2(at, other); }, throws<Error>("config.json: \"n_head\" is 2, and the model has 4"));
     EXPECT_EQ(with(fits + R"(, "activation_function": "gelu_new"})")().activation, Activation::gelu_tanh);
     EXPECT_EQ(with(fits + R"(, "activation_function": "gelu"})")().activation, Activation::gelu_erf);
