@@ -183,7 +183,8 @@ class CocoReader {
         for (auto& [id, category] : categories_) {
             const std::int64_t label = options.labels_are_ids ? id : next++;
             if (label < 1 || label > kLargestLabel || (options.classes > 0 && label >= options.classes))
-                fail(fmt::format("category {} (\"{}\") has the label {}, which is not in 1 to {}", id, category.first,
+                fail(BadAnnotation::Fault::label,
+                     fmt::format("category {} (\"{}\") has the label {}, which is not in 1 to {}", id, category.first,
                                  label, options.classes > 0 ? options.classes - 1 : kLargestLabel));
             category.second = static_cast<std::int32_t>(label);
             out_.classes_.resize(std::max(out_.classes_.size(), static_cast<std::size_t>(label) + 1));

@@ -17,10 +17,11 @@
 
 namespace headroom::data {
 
-/// An annotation that an option would allow: `skip_bad_boxes` allows a bad box, `masks` = false a missing mask.
+/// An annotation that an option would allow: `skip_bad_boxes` allows a bad box, `masks` = false a missing mask, another
+/// `labels_are_ids` or `classes` a label.
 class BadAnnotation : public FileError {
   public:
-    enum class Fault { box, mask };
+    enum class Fault { box, mask, label };
     BadAnnotation(Fault fault, const std::string& message) : FileError(message), fault(fault) {}
     Fault fault;
 };
@@ -48,9 +49,9 @@ class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
     /// that can't be read, values that are missing or no numbers, ids of images or categories that are missing or occur
-    /// twice, classes beyond `classes`, masks that can't be drawn or whose size is not their image's, and a file
-    /// without images; BadAnnotation for boxes as above and masks that are missing. `load`: BadImage for images that
-    /// can't be read or have another size than the file says.
+    /// twice, masks that can't be drawn or whose size is not their image's, and a file without images; BadAnnotation
+    /// for boxes as above, masks that are missing and labels beyond `classes`. `load`: BadImage for images that can't
+    /// be read or have another size than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; empty for labels that no category has.

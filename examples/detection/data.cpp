@@ -164,16 +164,20 @@ std::filesystem::path find_annotations(const std::string& folder) {
 
 std::shared_ptr<const data::CocoImages> read_annotations(const std::filesystem::path& file, const DataFlags& flags) {
     const data::CocoOptions options{.masks = flags.masks(),
+                                    .labels_are_ids = flags.labels == "ids",
                                     .classes = flags.classes,
                                     .skip_bad_boxes = flags.skip_bad_boxes,
                                     .orientation = flags.read_as()};
     try {
         return std::make_shared<const data::CocoImages>(file, flags.data, options);
     } catch (const data::BadAnnotation& error) {
+        using Fault = data::BadAnnotation::Fault;
+        const bool label = error.fault == Fault::label;
+        if (label && !options.labels_are_ids) throw;
         throw FileError(fmt::format("{}; {}", error.what(),
-                                    error.fault == data::BadAnnotation::Fault::box
-                                        ? "--skip-bad-boxes leaves it out"
-                                        : "--model fasterrcnn learns boxes without masks"));
+                                    label ? "--labels order numbers the categories 1, 2, ... instead"
+                                    : error.fault == Fault::box ? "--skip-bad-boxes leaves it out"
+                                                                : "--model fasterrcnn learns boxes without masks"));
     }
 }
 
