@@ -32,7 +32,7 @@ class SafetensorsFile::OpenFile {
         if ((file_ < 0 ? ::stat(path.c_str(), &status) : ::fstat(file_, &status)) == 0) {
             const bool folder = S_ISDIR(status.st_mode), regular = S_ISREG(status.st_mode);
             if (!regular && file_ >= 0) ::close(std::exchange(file_, -1));
-            if (folder) fail("is a folder");
+            if (folder) fail("is a folder; name a file in it");
             if (!regular) fail("is a device, a pipe or a socket; name a file");
         }
         if (file_ < 0) fail(fmt::format("can't be opened ({})", std::strerror(error)));
