@@ -15,8 +15,15 @@
 
 #include <headroom/data/image_header.hpp>
 #include <headroom/data/image_sample.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::data {
+
+/// A category whose label is none of `CocoOptions::classes`: another `labels_are_ids` may do.
+class BadLabel : public FileError {
+  public:
+    using FileError::FileError;
+};
 
 struct CocoOptions {
     /// Annotations need masks.
@@ -42,7 +49,7 @@ class CocoImages : public ImageSource {
     /// outside of its image (COCO's own files have a few), or with a mask that can't be drawn or has another size than
     /// its image; of several polygons the others are drawn. Errors: FileError with the file and the line or the id for
     /// JSON that can't be read, images and categories whose values are missing or no numbers, or whose ids occur twice,
-    /// classes beyond `classes`, and a file without images. `load`: BadImage for images that can't be read or have
+    /// and a file without images; BadLabel. `load`: BadImage for images that can't be read or have
     /// another size than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 

@@ -245,8 +245,9 @@ class CocoReader {
                                  category.first));
             const std::int64_t label = options.labels_are_ids ? *number : next++;
             if (label < 1 || label > kLargestLabel || (options.classes > 0 && label >= options.classes))
-                fail(fmt::format("category {} (\"{}\") has the label {}, which is not in 1 to {}", text_of(id),
-                                 category.first, label, options.classes > 0 ? options.classes - 1 : kLargestLabel));
+                throw BadLabel(fmt::format("{}: category {} (\"{}\") has the label {}, which is not in 1 to {}",
+                                           out_.path_, text_of(id), category.first, label,
+                                           options.classes > 0 ? options.classes - 1 : kLargestLabel));
             category.second = static_cast<std::int32_t>(label);
             out_.classes_.resize(std::max(out_.classes_.size(), static_cast<std::size_t>(label) + 1));
             out_.classes_[static_cast<std::size_t>(label)] = category.first;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <headroom/data/internal/token_header.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -30,7 +31,7 @@ auto with_type(const void* data, TokenFormat format, Use use) {
 
 TokenView map_tokens(const MappedFile& file, const std::filesystem::path& path, TokenFormat format,
                      std::int64_t vocabulary_size) {
-    const std::span<const std::byte> bytes = file.bytes();
+    const std::span<const std::byte> bytes = token_numbers(file.bytes(), path, format);
     const auto width = static_cast<std::size_t>(token_bytes(format));
     if (bytes.size() % width != 0)
         throw FileError(fmt::format("{}: {} bytes are no whole number of {}-byte tokens; check the format",

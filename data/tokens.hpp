@@ -1,6 +1,7 @@
 #pragma once
-// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers without
-// a header, as nanoGPT's train.bin; they are mapped, so that they may be larger than memory. Not for text: text.hpp.
+// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers, as
+// nanoGPT's train.bin; headers of NumPy's .npy and of llm.c's files are passed over. Files are mapped, so that they may
+// be larger than memory. Not for text: text.hpp.
 //
 //     data::TokenFile file("train.bin", data::TokenFormat::u16, /*vocabulary_size=*/50257);
 //     data::TokenView tokens = file.view();
@@ -70,8 +71,9 @@ enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {
   public:
-    /// Errors: FileError if the file can't be mapped, its size is no multiple of the format's, or a token lies outside
-    /// of the vocabulary; Error for a vocabulary's size outside of [1, 2^31].
+    /// Errors: FileError if the file can't be mapped, its size is no multiple of the format's, a header says that the
+    /// numbers have another format, or a token lies outside of the vocabulary; Error for a vocabulary's size outside of
+    /// [1, 2^31].
     TokenFile(const std::filesystem::path& path, TokenFormat format, std::int64_t vocabulary_size,
               TokenCheck check = TokenCheck::at_opening);
 

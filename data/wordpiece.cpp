@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <utf8proc.h>
 #include <headroom/data/file.hpp>
 #include <headroom/data/utf8.hpp>
@@ -54,16 +55,40 @@ bool is_punctuation(std::uint32_t point) {
     return is_in(point, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
 }
 
-/// Calls `use` for each code point of the character in lower case without accents.
+/// Calls `use` for each code point of the character without accents.
 template <class Use>
-void for_each_plain(std::uint32_t point, Use use) {
+void for_each_part(std::uint32_t point, Use use) {
     std::array<utf8proc_int32_t, 8> parts;  // no character has more than four
     const auto count = utf8proc_decompose_char(static_cast<std::int32_t>(point), parts.data(), parts.size(),
                                                UTF8PROC_DECOMPOSE, nullptr);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-        if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN)
-            use(static_cast<std::uint32_t>(utf8proc_tolower(parts[i])));
+        if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN) use(static_cast<std::uint32_t>(parts[i]));
     }
+}
+
+bool has_capital(std::string_view token) {
+    return !token.starts_with('[') && std::ranges::any_of(token, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+/// What options leave open, from the file beside the vocabulary. Errors: FileError.
+WordPieceOptions complete(WordPieceOptions options, const std::filesystem::path& vocabulary) {
+    const std::filesystem::path path = vocabulary.parent_path() / "tokenizer_config.json";
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) return options;
+    const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.native(), what)); };
+    const auto config = nlohmann::json::parse(read_file(path), nullptr, false);
+    if (!config.is_object()) fail("no JSON object, which a tokenizer's configuration is");
+    const auto said = [&](const char* name) -> std::optional<bool> {
+        const auto found = config.find(name);
+        if (found == config.end() || found->is_null()) return std::nullopt;
+        if (!found->is_boolean()) fail(fmt::format("\"{}\" is neither true nor false", name));
+        return found->get<bool>();
+    };
+    if (!said("tokenize_chinese_chars").value_or(true))
+        fail("\"tokenize_chinese_chars\" is false, and here each Chinese character is a word");
+    if (!options.lower_case) options.lower_case = said("do_lower_case");
+    if (!options.strip_accents) options.strip_accents = said("strip_accents");
+    return options;
 }
 
 /// The special token that begins `text`, or none.
@@ -89,7 +114,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 WordPiece WordPiece::read(const std::filesystem::path& path, WordPieceOptions options) {
     try {
-        return WordPiece(lines_of(read_file(path)), options);
+        return WordPiece(lines_of(read_file(path)), complete(options, path));
     } catch (const FileError&) {
         throw;
     } catch (const Error& error) {
@@ -106,6 +131,8 @@ WordPiece::WordPiece(std::vector<std::string> tokens, WordPieceOptions options)
         if (token.starts_with(kContinues))
             continuations_.insert_or_assign(std::string(token.substr(kContinues.size())), id);
     }
+    if (!options_.lower_case) options_.lower_case = std::ranges::none_of(tokens_, has_capital);
+    if (!options_.strip_accents) options_.strip_accents = options_.lower_case;
     for (std::size_t i = 0; i < kSpecialNames.size(); ++i) {
         const auto found = beginnings_.find(kSpecialNames[i]);
         if (found == beginnings_.end())
@@ -140,6 +167,7 @@ void WordPiece::encode_plain(std::string_view text, std::vector<std::int32_t>& i
         word.clear();
     };
     const auto add = [&](std::uint32_t point) {
+        if (lower_case()) point = static_cast<std::uint32_t>(utf8proc_tolower(static_cast<std::int32_t>(point)));
         if (!is_punctuation(point)) return append_utf8(word, point);
         end_word();
         append_utf8(word, point);
@@ -150,8 +178,8 @@ void WordPiece::encode_plain(std::string_view text, std::vector<std::int32_t>& i
         if (is_removed(point)) return;
         const bool alone = is_ideograph(point);
         if (alone) end_word();
-        if (options_.lower_case)
-            for_each_plain(point, add);
+        if (strip_accents())
+            for_each_part(point, add);
         else
             add(point);
         if (alone) end_word();

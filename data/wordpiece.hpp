@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,11 @@
 namespace headroom::data {
 
 struct WordPieceOptions {
-    /// Lower case, and no accents: for "uncased" models.
-    bool lower_case = true;
+    /// Lower case, for "uncased" models. None: as the tokenizer_config.json beside the vocabulary says
+    /// ("do_lower_case"), else unless a piece has a capital letter of ASCII.
+    std::optional<bool> lower_case = {};
+    /// No accents. None: as tokenizer_config.json says ("strip_accents"), else as `lower_case`.
+    std::optional<bool> strip_accents = {};
 };
 
 struct TokenizedText {
@@ -32,7 +36,7 @@ struct TokenizedText {
 class WordPiece {
   public:
     /// A token per line, whose id is its number from 0 on. Errors: FileError if the file can't be read or has no [PAD],
-    /// [UNK], [CLS], [SEP] or [MASK].
+    /// [UNK], [CLS], [SEP] or [MASK], or if tokenizer_config.json is damaged or leaves Chinese characters together.
     static WordPiece read(const std::filesystem::path& path, WordPieceOptions options = {});
     /// The same, from a list; a token that occurs twice has the later id. Errors: Error.
     explicit WordPiece(std::vector<std::string> tokens, WordPieceOptions options = {});
@@ -51,6 +55,8 @@ class WordPiece {
     /// Tokens with spaces between words. Errors: Error for an id that is not in the vocabulary.
     std::string decode(std::span<const std::int32_t> ids) const;
 
+    bool lower_case() const { return *options_.lower_case; }
+    bool strip_accents() const { return *options_.strip_accents; }
     std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
     std::int32_t pad() const { return special_[0]; }
     std::int32_t unknown() const { return special_[1]; }

@@ -61,18 +61,47 @@ struct DetectionFlags : DataFlags {
     std::string from;           ///< a file of torchvision's weights to begin with
 };
 
+/// The layers that say a region's class, by their names in torchvision's files.
+program::Head head() {
+    return {.bias = "roi_heads.box_predictor.cls_score.bias",
+            .layers = {"roi_heads.box_predictor.", "roi_heads.mask_predictor.mask_fcn_logits."}};
+}
+
+/// torchvision's head for COCO has a class for each id up to 90, of which COCO has 80; with the background.
+constexpr std::int64_t kIdsOfCoco = 91;
+
+/// What labels mean, by the head of the file that the model begins with.
+void take_labels(CLI::App& app, const DetectionFlags& flags, const files::SafetensorsFile& weights) {
+    const files::SafetensorsEntry* const scores = weights.find(head().bias);
+    if (flags.data.empty() || !scores) return;
+    const std::int64_t classes = scores->shape.numel();
+    const bool fits = flags.classes == 0 || flags.classes == classes;
+    if (flags.labels.empty() && fits && classes == kIdsOfCoco) {
+        program::imply(app, "--labels", "ids", flags.from);
+        flags.note(
+            fmt::format("labels are the categories' ids, as in the head of {}, which has {} classes; --labels order "
+                        "numbers them 1, 2, ... for a head that begins as initialised",
+                        flags.from, classes));
+    }
+    if (flags.labels == "ids" && flags.classes == 0)
+        program::imply(app, "--classes", fmt::to_string(classes), flags.from);
+}
+
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, const DetectionFlags& flags) {
     const files::SafetensorsFile weights(flags.from);
     const auto rows = [&](const char* name) {
         const files::SafetensorsEntry* const entry = weights.find(name);
-        if (!entry) throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors", flags.from, name));
+        if (!entry)
+            throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors{}", flags.from, name,
+                                        files::part_advice(flags.from)));
         return fmt::to_string(entry->shape.numel());
     };
     const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
     program::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
     program::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
     program::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
+    take_labels(app, flags, weights);
 }
 
 void add_flags(CLI::App& app, DetectionFlags& flags) {
@@ -87,6 +116,12 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         ->needs("--data");
     // Of earlier releases, which did not leave bad boxes out by themselves.
     app.add_flag("--skip-bad-boxes")->group("")->configurable(false);
+    program::add_option(
+        app, "--labels", flags.labels,
+        "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: 1, 2, ... in "
+        "the order of the ids; by default ids where the head of --from has 91 classes")
+        ->check(program::one_of({"ids", "order"}))
+        ->needs("--data");
     program::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
         ->check(program::one_of({"maskrcnn", "fasterrcnn"}))
         ->capture_default_str();
@@ -147,12 +182,6 @@ nn::FasterRcnnOptions options_of(const DetectionFlags& flags, std::int64_t class
     return options;
 }
 
-/// The layers that say a region's class, by their names in torchvision's files.
-program::Head head() {
-    return {.bias = "roi_heads.box_predictor.cls_score.bias",
-            .layers = {"roi_heads.box_predictor.", "roi_heads.mask_predictor.mask_fcn_logits."}};
-}
-
 constexpr std::int64_t kPictures = 8;
 constexpr float kDrawnScore = 0.5f;  // what pictures show
 
@@ -175,7 +204,7 @@ class DetectionTask final : public training::DataTask<Examples> {
 
     void begin() override {
         const char* const unused = flags_.masks() ? "" : "roi_heads.mask_";
-        program::load_weights(flags_.from, parameters(), head(), images_.classes, unused);
+        program::load_weights(flags_, flags_.from, parameters(), head(), images_.classes, unused);
     }
 
     Loss loss(const Batch& batch) override {
@@ -209,16 +238,17 @@ class DetectionTask final : public training::DataTask<Examples> {
     }
 
     std::string describe() const override {
-        const nlohmann::json json{{"model",
-                                   {{"model", flags_.model},
-                                    {"backbone", flags_.backbone},
-                                    {"classes", images_.classes},
-                                    {"height", flags_.height},
-                                    {"width", flags_.width},
-                                    {"pyramid", flags_.pyramid},
-                                    {"hidden", flags_.hidden},
-                                    {"regions", flags_.regions}}},
-                                  {"data", {{"objects", flags_.objects}}}};
+        nlohmann::json json{{"model",
+                             {{"model", flags_.model},
+                              {"backbone", flags_.backbone},
+                              {"classes", images_.classes},
+                              {"height", flags_.height},
+                              {"width", flags_.width},
+                              {"pyramid", flags_.pyramid},
+                              {"hidden", flags_.hidden},
+                              {"regions", flags_.regions}}},
+                            {"data", {{"objects", flags_.objects}}}};
+        if (flags_.labels == "ids") json["data"]["labels"] = "ids";
         return json.dump();
     }
 

@@ -161,7 +161,9 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
           model_(nn::Path(parameters), flags.model, {images.channels, images.height, images.width}, images.classes,
                  flags.perceptron) {}
 
-    void begin() override { program::load_weights(flags_.from, parameters(), head_of(flags_.model), images_.classes); }
+    void begin() override {
+        program::load_weights(flags_, flags_.from, parameters(), head_of(flags_.model), images_.classes);
+    }
 
     Loss loss(const Batch& batch) override {
         return cross_entropy(model_(batch[0]), batch[1], {.label_smoothing = flags_.label_smoothing});

@@ -134,7 +134,7 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
           flags_(flags),
           model_(parameters, flags.unet()) {}
 
-    void begin() override { program::load_weights(flags_.from, parameters(), head(), flags_.classes); }
+    void begin() override { program::load_weights(flags_, flags_.from, parameters(), head(), flags_.classes); }
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 

@@ -82,7 +82,7 @@ void take_vocabulary(ModelFlags& flags) {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, ModelFlags& flags) {
     const nn::BertOptions sizes = nn::bert_sizes(flags.from);
-    program::imply_sizes(app, flags, sizes);
+    program::imply_sizes(app, flags, sizes, nn::bert_heads(flags.from));
     program::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
     flags.vocabulary = sizes.vocabulary;
 }
@@ -137,6 +137,10 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         "--tokens, the number of kinds (50257)")
         ->type_name("FILE|INT")
         ->excludes("--bytes");
+    program::add_option(app, "--case", flags.letter_case,
+                        "of letters, for vocab.txt: lower, or keep; by default as the tokenizer_config.json beside it "
+                        "says, else keep where its pieces have capitals")
+        ->check(program::one_of({"lower", "keep"}));
     program::add_text_sizes(app, flags);
     program::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
         ->check(program::whole(0, 1 << 20));
@@ -150,6 +154,8 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         if (!flags.given_vocabulary.empty()) take_vocabulary(flags);
         if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
         take_defaults(app, flags);
+        if (!flags.letter_case.empty() && flags.pieces.empty())
+            throw CLI::ValidationError("--case is for the vocab.txt that --vocabulary names");
         check_for_model(flags);
         take_recompute(flags);
     });

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::files {
@@ -21,11 +24,11 @@ class Differences {
     void add(Kind kind, std::string text) {
         if (count_++ == 0) kind_ = kind, first_ = std::move(text);
     }
-    /// Errors: ShapeError, DtypeError or Error, by the first one.
-    void expect_none(const SafetensorsFile& file) const {
+    /// `advice` follows what differs. Errors: ShapeError, DtypeError or Error, by the first one.
+    void expect_none(const SafetensorsFile& file, const std::string& advice) const {
         if (count_ == 0) return;
-        const std::string text = fmt::format("{}: {}; tensors that differ: {}; it belongs to another model",
-                                             file.path().string(), first_, count_);
+        const std::string text =
+            fmt::format("{}: {}; tensors that differ: {}{}", file.path().string(), first_, count_, advice);
         if (kind_ == Kind::shape) throw ShapeError(text);
         if (kind_ == Kind::dtype) throw DtypeError(text);
         throw Error(text);
@@ -37,47 +40,84 @@ class Differences {
     std::size_t count_ = 0;
 };
 
-/// Which of the wanted arrays the file has. Errors: as load_arrays.
-LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wanted, const LoadOptions& options) {
-    using Kind = Differences::Kind;
-    LoadReport report;
-    Differences differences;
-    std::set<std::string> names;
-    for (const NamedArray& target : wanted) {
-        const std::string& name = target.name;
-        const Dtype dtype = target.array.dtype;
-        names.insert(name);
-        const SafetensorsEntry* entry = file.find(name);
-        if (!entry) {
-            report.missing.push_back(name);
-            if (!options.partial) differences.add(Kind::name, fmt::format("lacks {}", name));
-        } else if (entry->shape != target.shape()) {
-            report.other_shape.push_back(name);
-            if (options.skip_other_shapes) continue;
-            differences.add(Kind::shape, fmt::format("{} has shape {} in the file, {} in the model", name,
-                                                     entry->shape.to_string(), target.shape().to_string()));
-        } else if (entry->dtype != dtype && !(is_floating(entry->dtype) && is_floating(dtype))) {
-            differences.add(Kind::dtype, fmt::format("{} is {} in the file, {} in the model", name,
-                                                     kernels::name(entry->dtype), kernels::name(dtype)));
-        } else {
-            report.loaded.push_back(name);
-        }
-    }
-    for (const SafetensorsEntry& entry : file.entries()) {
-        if (names.contains(entry.name) || (options.ignore && options.ignore(entry.name))) continue;
-        report.left_over.push_back(entry.name);
-        if (!options.partial) {
-            differences.add(Kind::name, fmt::format("holds {}, which the model has not", entry.name));
-        }
-    }
-    differences.expect_none(file);
-    return report;
+/// A number such as batch norm's count of batches.
+bool is_count(const NamedArray& target) {
+    return target.array.dtype == Dtype::i64 && target.shape().rank() == 0 && !target.piece;
 }
 
-void fill(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted) {
+/// What a file has of the wanted arrays.
+struct Match {
+    LoadReport report;
+    std::vector<std::pair<const NamedArray*, const SafetensorsEntry*>> found;  ///< that fit
+};
+
+/// Whether the entry fits, and else why it does not.
+void compare(const NamedArray& target, const SafetensorsEntry& entry, const LoadOptions& options, Match& match,
+             Differences& differences) {
+    using Kind = Differences::Kind;
+    const std::string& name = target.name;
+    const Dtype dtype = target.array.dtype;
+    const bool one = entry.shape.numel() == 1 && entry.shape.rank() <= 1;
+    const bool count = is_count(target) && one;  // of any dtype
+    if (!count && !entry.unreadable.empty()) {
+        differences.add(Kind::dtype, fmt::format("{} is {} in the file, which can't be read", name, entry.unreadable));
+    } else if (!count && entry.shape != target.shape()) {
+        match.report.other_shape.push_back(name);
+        if (options.skip_other_shapes) return;
+        differences.add(Kind::shape, fmt::format("{} has shape {} in the file, {} in the model", name,
+                                                 entry.shape.to_string(), target.shape().to_string()));
+    } else if (!count && entry.dtype != dtype && !(is_floating(entry.dtype) && is_floating(dtype))) {
+        differences.add(Kind::dtype, fmt::format("{} is {} in the file, {} in the model", name,
+                                                 kernels::name(entry.dtype), kernels::name(dtype)));
+    } else {
+        match.report.loaded.push_back(name);
+        match.found.emplace_back(&target, &entry);
+    }
+}
+
+/// Which of the wanted arrays the file has; `exact`: under their whole names alone. Errors: as load_arrays.
+Match match_arrays(const SafetensorsFile& file, const std::vector<NamedArray>& wanted, const LoadOptions& options,
+                   bool exact, const char* advice) {
+    using Kind = Differences::Kind;
+    Match match;
+    Differences differences;
+    std::optional<std::string> prefix;  // one for all
+    if (exact) prefix = "";
+    std::set<std::string_view> names;
     for (const NamedArray& target : wanted) {
         const SafetensorsEntry* entry = file.find(target.name);
-        if (entry && entry->shape == target.shape()) file.fill(*entry, context, target);
+        const std::string before = entry ? entry->name.substr(0, entry->name.size() - target.name.size()) : "";
+        if (entry && prefix.value_or(before) == before) {
+            prefix = before;
+            names.insert(entry->name);
+            compare(target, *entry, options, match, differences);
+            continue;
+        }
+        match.report.missing.push_back(target.name);
+        if (!options.partial) differences.add(Kind::name, fmt::format("lacks {}", target.name));
+    }
+    match.report.prefix = prefix.value_or("");
+    for (const SafetensorsEntry& entry : file.entries()) {
+        const std::string name = entry.name.substr(match.report.prefix.size());
+        if (names.contains(entry.name) || (options.ignore && options.ignore(name))) continue;
+        match.report.left_over.push_back(name);
+        if (!options.partial) differences.add(Kind::name, fmt::format("holds {}, which the model has not", name));
+    }
+    const std::string part = part_advice(file.path());
+    differences.expect_none(file, part.empty() ? advice : part);
+    return match;
+}
+
+void fill(const SafetensorsFile& file, Context& context, const Match& match) {
+    std::map<const NamedArray*, std::int64_t> counts;  // read before anything is changed
+    for (const auto& [target, entry] : match.found)
+        if (is_count(*target)) counts[target] = context.dry() ? 0 : file.count(*entry);
+    for (const auto& [target, entry] : match.found) {
+        const auto count = counts.find(target);
+        if (count == counts.end())
+            file.fill(*entry, context, *target);
+        else
+            upload(context.exec(), contiguous_view(&count->second, Dtype::i64, {}), target->array);
     }
 }
 
@@ -112,7 +152,8 @@ StateDict state_for_file(const Context& context, const CheckpointParts& parts) {
 bool is_state_of_a_tensor(const SafetensorsFile& file, std::string_view name) {
     if (!file.metadata().contains(kFormat)) return false;
     for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
-        if (file.find(name.substr(dot + 1))) return true;
+        const SafetensorsEntry* const tensor = file.find(name.substr(dot + 1));
+        if (tensor && tensor->name == name.substr(dot + 1)) return true;
     }
     return false;
 }
@@ -120,7 +161,7 @@ bool is_state_of_a_tensor(const SafetensorsFile& file, std::string_view name) {
 void check_format(const SafetensorsFile& file) {
     const auto found = file.metadata().find(kFormat);
     if (found != file.metadata().end() && found->second == kVersion) return;
-    const bool older = file.metadata().contains("train_gpt");
+    const bool older = is_checkpoint(file);
     throw FileError(fmt::format(
         "{}: {}; its parameters alone can be read by load_parameters with .partial = true", file.path().string(),
         found != file.metadata().end()
@@ -174,18 +215,24 @@ void copy_checkpoint(std::vector<char>& file, Context& context, const Checkpoint
     copy_safetensors(file, context, std::move(state.arrays), state.values);
 }
 
+bool is_checkpoint(const SafetensorsFile& file) {
+    constexpr const char* kBeforeFormat1 = "train_gpt";
+    return file.metadata().contains(kFormat) || file.metadata().contains(kBeforeFormat1);
+}
+
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts) {
     const SafetensorsFile file(path);
     check_format(file);
     const StateDict before = whole_state(context, parts);
+    Match match;
     try {
         restore(path, context, parts, file.metadata());
-        match(file, before.arrays, {});
+        match = match_arrays(file, before.arrays, {}, true, "; it belongs to another model or optimizer");
     } catch (...) {
         restore(path, context, parts, before.values);
         throw;
     }
-    fill(file, context, before.arrays);
+    fill(file, context, match);
     StateValues own;
     for (const auto& [name, value] : file.metadata()) {
         if (name.starts_with(kOwn)) own[name.substr(kOwn.size())] = value;
@@ -203,9 +250,9 @@ LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std:
     without_state.ignore = [&](std::string_view name) {
         return (options.ignore && options.ignore(name)) || is_state_of_a_tensor(file, name);
     };
-    const LoadReport report = match(file, wanted, without_state);
-    fill(file, context, wanted);
-    return report;
+    const Match match = match_arrays(file, wanted, without_state, false, "; it belongs to another model");
+    fill(file, context, match);
+    return match.report;
 }
 
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options) {

@@ -69,14 +69,19 @@ void copy_checkpoint(std::vector<char>& file, Context& context, const Checkpoint
 /// then. FileError if the file changes meanwhile.
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts);
 
+/// Whether the file is a checkpoint of a training, of this version or another one, and not weights alone.
+bool is_checkpoint(const SafetensorsFile& file);
+
 struct LoadOptions {
     bool partial = false;  ///< true: missing and left-over tensors are reported, not errors
     /// True: tensors of another shape are reported, not errors, and stay as they were: a head for other classes.
     bool skip_other_shapes = false;
-    std::function<bool(std::string_view)> ignore{};  ///< names in the file that are neither wanted nor left over
+    /// Names in the file, without the prefix of all, that are neither wanted nor left over.
+    std::function<bool(std::string_view)> ignore{};
 };
 
 struct LoadReport {
+    std::string prefix;  ///< stands before all names in the file, and was left out: "module."; mostly empty
     std::vector<std::string> loaded;
     std::vector<std::string> missing;      ///< wanted, but not in the file; left as they were
     std::vector<std::string> left_over;    ///< in the file, but not wanted
@@ -86,10 +91,12 @@ struct LoadReport {
 /// Writes parameters and buffers, without the rest of a training's state. Errors: as write_safetensors.
 void save_parameters(const std::filesystem::path& path, Parameters& parameters, const StateValues& metadata = {});
 
-/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error if a
-/// tensor is missing or left over (unless partial), ShapeError (unless skip_other_shapes) or DtypeError if one does not
-/// fit: it names the first, says how many there are, and nothing is changed. FileError if the file changes meanwhile.
-/// In a checkpoint, arrays that an optimizer keeps beside a tensor count as neither wanted nor left over.
+/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. One number of type
+/// i64 with shape [], as batch norm's count of batches, may have any dtype in the file, and the shape [1]. Where all
+/// names in the file begin with one prefix, such as "module.", the wanted ones may lack it. Errors: Error if a tensor
+/// is missing or left over (unless partial), ShapeError (unless skip_other_shapes) or DtypeError if one does not fit:
+/// it names the first, says how many there are, and nothing is changed. FileError if the file changes meanwhile. In a
+/// checkpoint, arrays that an optimizer keeps beside a tensor count as neither wanted nor left over.
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options = {});
 

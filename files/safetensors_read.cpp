@@ -1,18 +1,17 @@
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <limits>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <headroom/core/transfer.hpp>
+#include <headroom/files/internal/foreign_file.hpp>
+#include <headroom/files/internal/safetensors_header.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/kernels/copy/copy.hpp>
@@ -24,7 +23,7 @@ namespace headroom::files {
 /// A file that stays the same one when another takes its name.
 class SafetensorsFile::OpenFile {
   public:
-    explicit OpenFile(const std::filesystem::path& path) {
+    explicit OpenFile(const std::filesystem::path& path) : path_(path) {
         const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.string(), what)); };
         if (path.native().find('\0') != std::string::npos) fail("a path can't hold a NUL");
         file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // else a pipe waits for its writer
@@ -33,7 +32,7 @@ class SafetensorsFile::OpenFile {
         if ((file_ < 0 ? ::stat(path.c_str(), &status) : ::fstat(file_, &status)) == 0) {
             const bool folder = S_ISDIR(status.st_mode), regular = S_ISREG(status.st_mode);
             if (!regular && file_ >= 0) ::close(std::exchange(file_, -1));
-            if (folder) fail("is a folder");
+            if (folder) fail("is a folder; name a file in it");
             if (!regular) fail("is a device, a pipe or a socket; name a file");
         }
         if (file_ < 0) fail(fmt::format("can't be opened ({})", std::strerror(error)));
@@ -43,6 +42,7 @@ class SafetensorsFile::OpenFile {
     OpenFile& operator=(const OpenFile&) = delete;
     ~OpenFile() { ::close(file_); }
 
+    const std::filesystem::path& path() const { return path_; }
     std::uint64_t size() const { return size_; }
     /// All of `bytes`, from this place on; false if they can't be read.
     bool read(std::uint64_t place, std::span<char> bytes) const {
@@ -59,6 +59,7 @@ class SafetensorsFile::OpenFile {
     }
 
   private:
+    std::filesystem::path path_;
     int file_ = -1;
     std::uint64_t size_ = 0;
 };
@@ -66,178 +67,142 @@ class SafetensorsFile::OpenFile {
 namespace {
 
 using OpenFile = SafetensorsFile::OpenFile;
-using Json = nlohmann::json;
 
-/// Far above any real header; keeps a lying length from allocating.
-constexpr std::uint64_t kLargestHeader = 100'000'000;
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-    throw FileError(fmt::format("{}: not a sound safetensors file: {}", path.string(), what));
-}
-
-/// nlohmann's parser lets the last of two equal keys win; a file that has two is damaged.
-Json parse_header(const std::filesystem::path& path, const std::string& text) {
-    std::vector<std::set<std::string>> keys;
-    const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-        if (event == Json::parse_event_t::object_start) keys.emplace_back();
-        if (event == Json::parse_event_t::object_end) keys.pop_back();
-        if (event != Json::parse_event_t::key) return true;
-        const auto& key = parsed.get_ref<const std::string&>();
-        if (!is_sound_name(key)) refuse(path, "a name in the header is too long or holds control characters");
-        if (!keys.back().insert(key).second) refuse(path, fmt::format("\"{}\" stands in the header twice", key));
-        return true;
-    };
-    Json header;
-    try {
-        header = Json::parse(text, watch);
-    } catch (const Json::parse_error& error) {
-        refuse(path, fmt::format("the header is not JSON (at its byte {})", error.byte));
-    } catch (const Json::exception&) {
-        refuse(path, "the header is not JSON that can be used (a number is too large)");
-    }
-    if (!header.is_object()) refuse(path, "the header is not a JSON object");
-    return header;
-}
-
-std::uint64_t number(const std::filesystem::path& path, const std::string& name, const Json& value, const char* what) {
-    if (!value.is_number_unsigned()) refuse(path, fmt::format("{}: {} is not a whole number", name, what));
-    return value.get<std::uint64_t>();
-}
-
-Shape read_shape(const std::filesystem::path& path, const std::string& name, const Json& sizes,
-                 std::uint64_t item_bytes, std::uint64_t& bytes) {
-    if (!sizes.is_array() || sizes.size() > kMaxRank) {
-        refuse(path, fmt::format("{}: the shape must be a list of at most {} sizes", name, kMaxRank));
-    }
-    Shape shape;
-    bytes = item_bytes;
-    bool empty = false;
-    for (const Json& value : sizes) {
-        const std::uint64_t size = number(path, name, value, "a size");
-        empty |= size == 0;
-        if (size > 0 && bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size) {
-            refuse(path, fmt::format("{}: the shape has more elements than can be", name));
-        }
-        if (size > 0) bytes *= size;
-        shape.push_back(static_cast<std::int64_t>(size));
-    }
-    if (empty) bytes = 0;
-    return shape;
-}
-
-Dtype read_dtype(const std::filesystem::path& path, const std::string& name, const Json& value) {
-    if (!value.is_string()) refuse(path, fmt::format("{}: the dtype is not a string", name));
-    const auto& text = value.get_ref<const std::string&>();
-    const std::optional<Dtype> dtype = safetensors_dtype(text);
-    const bool plain = text.size() <= 16 && is_sound_name(text);
-    if (!dtype) refuse(path, fmt::format("{}: the dtype {} is not supported", name, plain ? text : "(not a name)"));
-    return *dtype;
-}
-
-SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string& name, const Json& json) {
-    if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
-        refuse(path, fmt::format("{}: dtype, shape or data_offsets is missing", name));
-    }
-    const Dtype dtype = read_dtype(path, name, json["dtype"]);
-    SafetensorsEntry entry{name, dtype, {}, 0, 0};
-    std::uint64_t bytes = 0;
-    entry.shape = read_shape(path, name, json["shape"], size_of(dtype), bytes);
-    const Json& offsets = json["data_offsets"];
-    if (!offsets.is_array() || offsets.size() != 2)
-        refuse(path, fmt::format("{}: data_offsets must be two numbers", name));
-    entry.begin = number(path, name, offsets[0], "an offset");
-    entry.end = number(path, name, offsets[1], "an offset");
-    if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, kernels::name(dtype),
-                                 entry.shape.to_string(), bytes, entry.begin, entry.end));
-    }
-    return entry;
-}
-
-/// Tensors must fill the data without overlap or gap.
-void check_layout(const std::filesystem::path& path, std::vector<SafetensorsEntry> entries, std::uint64_t data_bytes) {
-    std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-        return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-    });
-    std::uint64_t place = 0;
-    for (const SafetensorsEntry& entry : entries) {
-        if (entry.end > data_bytes) {
-            refuse(path, fmt::format("{}: ends at byte {} of {} (truncated?)", entry.name, entry.end, data_bytes));
-        }
-        if (entry.begin != place) {
-            refuse(path, fmt::format("{}: begins at byte {}, not {} (tensors must neither overlap nor leave gaps)",
-                                     entry.name, entry.begin, place));
-        }
-        place = entry.end;
-    }
-    if (place != data_bytes) refuse(path, fmt::format("{} bytes follow the last tensor", data_bytes - place));
-}
-
-std::string read_header_text(const std::filesystem::path& path, const OpenFile& file, std::uint64_t& data_begin,
-                             std::uint64_t& data_bytes) {
-    const std::uint64_t size = file.size();
-    if (size < 8) refuse(path, fmt::format("it has {} bytes, 8 are the least", size));
-    unsigned char raw[8];
-    bool read = file.read(0, {reinterpret_cast<char*>(raw), 8});
-    std::uint64_t length = 0;
-    for (int i = 7; i >= 0; --i) length = length << 8 | raw[i];
-    if (read && (length > kLargestHeader || length > size - 8)) {
-        if (std::string_view(reinterpret_cast<const char*>(raw), 4) == "PK\3\4")
-            throw FileError(
-                fmt::format("{}: a file of torch.save; scripts/convert_pth makes safetensors of it", path.string()));
-        refuse(path, fmt::format("the header claims {} bytes, the file has {} (truncated?)", length, size - 8));
-    }
-    std::string text(read ? length : 0, '\0');
-    read = read && file.read(8, text);
-    if (!read) throw FileError(fmt::format("{}: can't be read", path.string()));
-    data_begin = 8 + length;
-    data_bytes = size - data_begin;
+/// From a place on, as many bytes as there are, up to `count`.
+std::string read_text(const OpenFile& file, std::uint64_t place, std::uint64_t count) {
+    std::string text(std::min(count, file.size() - std::min(place, file.size())), '\0');
+    if (!file.read(place, text)) throw FileError(fmt::format("{}: can't be read", file.path().string()));
     return text;
+}
+
+/// What the first eight bytes say, which is the length of the header if that fits into the file.
+std::uint64_t header_length(const OpenFile& file) {
+    if (file.size() < 8) refuse_safetensors(file.path(), fmt::format("it has {} bytes, 8 are the least", file.size()));
+    const std::string raw = read_text(file, 0, 8);
+    std::uint64_t length = 0;
+    for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(raw[static_cast<std::size_t>(i)]);
+    return length;
+}
+
+bool fits(const OpenFile& file, std::uint64_t length) { return length <= kLargestHeader && length <= file.size() - 8; }
+
+/// JSON in place of a header's length.
+bool is_index(const OpenFile& file) {
+    if (file.size() < 8 || file.size() > kLargestHeader || header_length(file) <= kLargestHeader) return false;
+    const std::string beginning = read_text(file, 0, 512);
+    const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+    return first != std::string::npos && beginning[first] == '{';
 }
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(std::make_shared<const OpenFile>(path)) {
-    std::uint64_t data_begin = 0;
-    std::uint64_t data_bytes = 0;
-    const Json header = parse_header(path, read_header_text(path, *file_, data_begin, data_bytes));
-    for (const auto& [name, json] : header.items()) {
-        if (name != "__metadata__") {
-            entries_.push_back(read_entry(path, name, json));
-            continue;
-        }
-        if (!json.is_object()) refuse(path, "the metadata is not an object");
-        for (const auto& [key, value] : json.items()) {
-            if (!value.is_string()) refuse(path, fmt::format("the metadata \"{}\" is not a string", key));
-            metadata_[key] = value.get<std::string>();
-        }
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+    auto file = std::make_shared<const OpenFile>(path);
+    if (is_index(*file))
+        add_parts(parse_index(path, read_text(*file, 0, file->size())));
+    else
+        add_file(std::move(file));
+    sort_entries();
+}
+
+void SafetensorsFile::add_file(std::shared_ptr<const OpenFile> file) {
+    const std::uint64_t length = header_length(*file);
+    if (!fits(*file, length)) {
+        const std::string kind = foreign_kind(read_text(*file, 0, 512));
+        if (!kind.empty()) throw FileError(fmt::format("{}: {}", file->path().string(), kind));
+        refuse_safetensors(file->path(), fmt::format("the header claims {} bytes, the file has {} (truncated?)", length,
+                                                     file->size() - 8));
     }
-    check_layout(path, entries_, data_bytes);
-    for (SafetensorsEntry& entry : entries_) {
-        entry.begin += data_begin;
-        entry.end += data_begin;
+    const std::uint64_t begin = 8 + length;
+    SafetensorsHeader header = parse_header(file->path(), read_text(*file, 8, length), file->size() - begin);
+    for (SafetensorsEntry& entry : header.entries) {
+        entry.begin += begin;
+        entry.end += begin;
+        entry.part = files_.size();
+        entries_.push_back(std::move(entry));
     }
-    std::sort(entries_.begin(), entries_.end(),
-              [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
+    metadata_.merge(header.metadata);
+    files_.push_back(std::move(file));
+}
+
+void SafetensorsFile::add_parts(const std::map<std::string, std::string>& part_of) {
+    std::map<std::string, std::size_t> numbers;
+    for (const auto& [name, part] : part_of) {
+        if (!numbers.emplace(part, files_.size()).second) continue;
+        const std::filesystem::path path = path_.parent_path() / part;
+        std::error_code ignored;
+        if (!std::filesystem::exists(path, ignored))
+            throw FileError(fmt::format("{}: its part {} is missing; put it beside the index", path_.string(), part));
+        add_file(std::make_shared<const OpenFile>(path));
+    }
+    std::map<std::string_view, std::size_t> found;
+    for (const SafetensorsEntry& entry : entries_) {
+        if (!found.emplace(entry.name, entry.part).second)
+            throw FileError(fmt::format("{}: {} is in two of its parts", path_.string(), entry.name));
+    }
+    for (const auto& [name, part] : part_of) {
+        const auto place = found.find(name);
+        if (place == found.end() || place->second != numbers.at(part))
+            throw FileError(fmt::format("{}: {} is not in {}, where the index has it", path_.string(), name, part));
+    }
+}
+
+void SafetensorsFile::sort_entries() {
+    std::ranges::sort(entries_, {}, &SafetensorsEntry::name);
+    if (entries_.empty()) return;
+    const std::string &first = entries_.front().name, &last = entries_.back().name;
+    const auto end = std::ranges::mismatch(first, last).in1;
+    const std::string common(first.begin(), end);
+    prefix_ = common.substr(0, common.rfind('.') + 1);
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-    const auto found =
-        std::lower_bound(entries_.begin(), entries_.end(), name,
-                         [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
-    return found != entries_.end() && found->name == name ? &*found : nullptr;
+    for (std::size_t cut = 0;; cut = prefix_.find('.', cut) + 1) {
+        const std::string whole = fmt::format("{}{}", std::string_view(prefix_).substr(0, cut), name);
+        const auto found = std::ranges::lower_bound(entries_, whole, {}, &SafetensorsEntry::name);
+        if (found != entries_.end() && found->name == whole) return &*found;
+        if (cut == prefix_.size()) return nullptr;
+    }
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const {
-    if (!file_->read(entry.begin + offset, bytes))
-        throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
+    const OpenFile& file = *files_.at(entry.part);
+    if (!file.read(entry.begin + offset, bytes))
+        throw FileError(fmt::format("{}: {} can't be read; has the file changed?", file.path().string(), entry.name));
+}
+
+void SafetensorsFile::check_readable(const SafetensorsEntry& entry) const {
+    if (entry.unreadable.empty()) return;
+    throw FileError(fmt::format("{}: {} is {}, which can't be read", path_.string(), entry.name, entry.unreadable));
+}
+
+std::int64_t SafetensorsFile::count(const SafetensorsEntry& entry) const {
+    const auto fail = [&] { throw FileError(fmt::format("{}: {} holds no whole number", path_.string(), entry.name)); };
+    char bytes[8] = {};
+    const std::uint64_t size = entry.end - entry.begin;
+    const std::string type = entry.unreadable.empty() ? std::string(safetensors_name(entry.dtype)) : entry.unreadable;
+    if (size == 0 || size > sizeof bytes || safetensors_bits(type) != 8 * size) fail();
+    read(entry, 0, std::span(bytes).first(size));
+    if (const bool is_signed = type.starts_with("I"); is_signed || type.starts_with("U") || type == "BOOL") {
+        if (is_signed && bytes[size - 1] < 0) std::fill(bytes + size, std::end(bytes), '\xff');
+        std::int64_t number = 0;
+        std::memcpy(&number, bytes, sizeof number);
+        if (!is_signed && number < 0) fail();
+        return number;
+    }
+    if (!entry.unreadable.empty()) fail();
+    double number = 0;
+    kernels::CpuStream here;
+    kernels::copy(here, contiguous_view(bytes, entry.dtype, {}), contiguous_view(&number, Dtype::f64, {}));
+    if (!(std::abs(number) < 0x1p62)) fail();
+    return static_cast<std::int64_t>(number);
 }
 
 bool SafetensorsFile::equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const {
-    if (a.dtype != b.dtype || a.shape != b.shape) return false;
+    if (a.dtype != b.dtype || a.shape != b.shape || a.unreadable != b.unreadable) return false;
     constexpr std::uint64_t kPart = std::uint64_t{1} << 20;
     std::vector<char> of_a(kPart), of_b(kPart);
+    if (a.end - a.begin != b.end - b.begin) return false;
     for (std::uint64_t offset = 0; offset < a.end - a.begin; offset += kPart) {
         const std::size_t count = std::min(kPart, a.end - a.begin - offset);
         read(a, offset, std::span(of_a).first(count));
@@ -255,6 +220,7 @@ void SafetensorsFile::check_shape(const SafetensorsEntry& entry, const Shape& wa
 
 void SafetensorsFile::fill(const SafetensorsEntry& entry, Context& context, const NamedArray& target) const {
     if (!target.piece) return copy_to(entry, context, target.array);
+    check_readable(entry);
     const Geometry& whole = target.piece->whole;
     check_shape(entry, whole.shape);
     if (context.dry()) return;
@@ -275,15 +241,22 @@ void SafetensorsFile::fill(const SafetensorsEntry& entry, Context& context, cons
 }
 
 void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
+    check_readable(entry);
     check_shape(entry, target.shape());
     std::vector<char> bytes(context.dry() ? 0 : entry.end - entry.begin);
     if (!context.dry()) read(entry, 0, bytes);
     // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.
     if (entry.dtype == Dtype::boolean &&
         std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
-        refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
+        refuse_safetensors(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
     }
     upload(context.exec(), contiguous_view(bytes.data(), entry.dtype, entry.shape), target);
+}
+
+std::string part_advice(const std::filesystem::path& path) {
+    const std::string name = path.filename().string();
+    if (name.find("-of-0") == std::string::npos) return "";
+    return "; it is one of several parts: name their index, which ends in .safetensors.index.json";
 }
 
 }  // namespace headroom::files

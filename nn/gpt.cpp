@@ -47,7 +47,8 @@ TransformerBlock::TransformerBlock(const Path& path, const GptOptions& options)
       mlp(path / "mlp", {.width = options.width,
                          .hidden = 4 * options.width,
                          .up = linear_options(options, false),
-                         .down = linear_options(options, true)}),
+                         .down = linear_options(options, true),
+                         .activation = options.activation}),
       drop2(path / "drop2", options.dropout) {}
 
 Tensor TransformerBlock::forward(Tensor x, KeyValue* cache) const {

@@ -1,5 +1,6 @@
 #pragma once
-// GPT-2's architecture: learned positions, pre-norm blocks, GELU in its tanh form, the head tied to the token table.
+// GPT-2's architecture: learned positions, pre-norm blocks, GELU in its tanh form unless the options say otherwise, the
+// head tied to the token table.
 // Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Not for rotary positions or other
 // variants.
 //
@@ -29,6 +30,7 @@ struct GptOptions {
     std::int64_t width = 768;
     double dropout = 0.0;
     bool bias = true;  ///< in linear layers and norms
+    Activation activation = Activation::gelu_tanh;
     /// Under `Autocast` the stream between blocks, and its gradient, are halves, too: less memory and traffic, and each
     /// block rounds them. For bf16: in f16 a stream beyond 65504 overflows.
     bool half_residual = false;

@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <headroom/files/checkpoint.hpp>
+#include <headroom/files/model_config.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/internal/tied_head.hpp>
 
 namespace headroom::nn {
 
@@ -34,7 +35,7 @@ bool is_number(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Masks that older versions stored, and the head, which is the token table (see check_head).
+/// Masks that older versions stored, and the head, which is the token table.
 bool is_ignored(std::string_view name) {
     if (name == "lm_head.weight") return true;
     if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
@@ -45,18 +46,20 @@ bool is_ignored(std::string_view name) {
     return name.substr(dot) == ".attn.bias" || name.substr(dot) == ".attn.masked_bias";
 }
 
-/// The model has no head of its own, so a file's head must be its token table.
-void check_head(const files::SafetensorsFile& file, const files::SafetensorsEntry* table) {
-    const files::SafetensorsEntry* head = file.find("lm_head.weight");
-    if (!head || !table || file.equal(*head, *table)) return;
-    throw Error(
-        fmt::format("{}: {} is not the same as {}; the head of this model is its token table, so a file with "
-                    "another head can't be loaded",
-                    file.path().string(), head->name, table->name));
+/// By its name without "transformer.".
+const files::SafetensorsEntry* find(const files::SafetensorsFile& file, const std::string& name) {
+    const files::SafetensorsEntry* const entry = file.find(std::string(kPrefix) + name);
+    return entry ? entry : file.find(name);
+}
+
+/// Whether linear weights are [out, in], as nanoGPT's: those of queries, keys and values are never square.
+bool has_our_layout(const files::SafetensorsFile& file) {
+    const files::SafetensorsEntry* const qkv = find(file, "h.0.attn.c_attn.weight");
+    return qkv && qkv->shape.rank() == 2 && qkv->shape[0] == 3 * qkv->shape[1];
 }
 
 /// The model's parameters as their file sees them: names with `prefix`, linear weights transposed.
-std::vector<NamedArray> gpt2_arrays(const Gpt& model, std::string_view prefix) {
+std::vector<NamedArray> gpt2_arrays(const Gpt& model, std::string_view prefix, bool transposed = true) {
     model.parameters().materialize();
     std::string root = model.context().memory().path(model.path());
     if (!root.empty()) root += '.';
@@ -68,9 +71,48 @@ std::vector<NamedArray> gpt2_arrays(const Gpt& model, std::string_view prefix) {
         if (!name) throw Error(fmt::format("gpt2: {} has no counterpart in GPT-2", parameter.path));
         const Tensor& tensor = parameter.tensor;
         arrays.push_back({fmt::format("{}{}", prefix, *name),
-                          gpt2_transposes(*name) ? tensor.transpose(0, 1).array() : tensor.array()});
+                          transposed && gpt2_transposes(*name) ? tensor.transpose(0, 1).array() : tensor.array()});
     }
     return arrays;
+}
+
+/// Without its number of heads and its activation, which tensors don't show. Errors: FileError if it is no such file.
+GptOptions sizes_of(const files::SafetensorsFile& file) {
+    const auto* tokens = find(file, "wte.weight");
+    const auto* positions = find(file, "wpe.weight");
+    if (!tokens || !positions || tokens->shape.rank() != 2 || positions->shape.rank() != 2) {
+        throw FileError(fmt::format("{}: has no matrices wte.weight and wpe.weight; it is no GPT-2{}",
+                                    file.path().string(), files::part_advice(file.path())));
+    }
+    std::int64_t layers = 0;
+    while (find(file, fmt::format("h.{}.ln_1.weight", layers))) ++layers;
+    return {.vocabulary = tokens->shape[0],
+            .block = positions->shape[0],
+            .layers = layers,
+            .width = tokens->shape[1],
+            .bias = find(file, "ln_f.bias") || find(file, "h.0.attn.c_attn.bias")};
+}
+
+std::optional<std::int64_t> heads_of(const files::SafetensorsFile& file, const files::ModelConfig& config) {
+    const std::optional<std::int64_t> heads = config.count("n_head");
+    if (!heads) return heads;
+    const GptOptions sizes = sizes_of(file);
+    config.expect_count("n_embd", sizes.width);
+    config.expect_count("n_layer", sizes.layers);
+    config.expect("model_type", {"gpt2"});
+    config.expect("layer_norm_epsilon", {"1e-5"});
+    config.expect("scale_attn_weights", {"true"});
+    config.expect("scale_attn_by_inverse_layer_idx", {"false"});
+    return heads;
+}
+
+Activation activation_of(const files::SafetensorsFile& file, const files::ModelConfig& config) {
+    const char* const key = "activation_function";
+    config.expect(key, {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu", "gelu_python", "relu"});
+    const std::optional<std::string> said = config.value(key);
+    if (!said) return has_our_layout(file) ? Activation::gelu_erf : Activation::gelu_tanh;  // nanoGPT's is exact
+    if (*said == "relu") return Activation::relu;
+    return *said == "gelu" || *said == "gelu_python" ? Activation::gelu_erf : Activation::gelu_tanh;
 }
 
 }  // namespace
@@ -96,39 +138,41 @@ bool gpt2_transposes(std::string_view name) {
     return name.ends_with(".c_attn.weight") || name.ends_with(".c_proj.weight") || name.ends_with(".c_fc.weight");
 }
 
-void load_gpt2(const std::filesystem::path& path, Gpt& model) {
+files::LoadReport load_gpt2(const std::filesystem::path& path, Gpt& model) {
     model.parameters().check_not_exchanged("parameters: loading");
     const files::SafetensorsFile file(path);
-    const bool prefixed = file.find(fmt::format("{}wte.weight", kPrefix)) != nullptr;
-    check_head(file, file.find(fmt::format("{}wte.weight", prefixed ? kPrefix : "")));
-    files::load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : ""), {.ignore = is_ignored});
+    const files::ModelConfig config(file);
+    if (const auto heads = config.count("n_head"); heads && *heads != model.options.heads)
+        throw Error(
+            fmt::format("{}: \"n_head\" is {}, and the model has {}", config.source(), *heads, model.options.heads));
+    const std::string table = fmt::format("{}wte.weight", kPrefix);
+    const bool prefixed = file.find(table) != nullptr;
+    expect_tied(file, "lm_head.weight", prefixed ? table : "wte.weight");
+    files::LoadReport report =
+        files::load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : "", !has_our_layout(file)),
+                           {.ignore = is_ignored});
     model.parameters().mark_changed();
+    return report;
 }
 
 void save_gpt2(const std::filesystem::path& path, const Gpt& model) {
     files::write_safetensors(path, model.context(), gpt2_arrays(model, ""), {{"format", "pt"}});
 }
 
+std::optional<std::int64_t> gpt2_heads(const std::filesystem::path& path) {
+    const files::SafetensorsFile file(path);
+    return heads_of(file, files::ModelConfig(file));
+}
+
 GptOptions gpt2_sizes(const std::filesystem::path& path) {
     constexpr std::int64_t head_width = 64;
     const files::SafetensorsFile file(path);
-    const auto find = [&](const std::string& name) {
-        const files::SafetensorsEntry* entry = file.find(name);
-        return entry ? entry : file.find(std::string(kPrefix) + name);
-    };
-    const auto* tokens = find("wte.weight");
-    const auto* positions = find("wpe.weight");
-    if (!tokens || !positions || tokens->shape.rank() != 2 || positions->shape.rank() != 2) {
-        throw FileError(fmt::format("{}: has no matrices wte.weight and wpe.weight; it is no GPT-2", path.string()));
-    }
-    std::int64_t layers = 0;
-    while (find(fmt::format("h.{}.ln_1.weight", layers))) ++layers;
-    const std::int64_t width = tokens->shape[1];
-    return {.vocabulary = tokens->shape[0],
-            .block = positions->shape[0],
-            .layers = layers,
-            .heads = std::max<std::int64_t>(1, width / head_width),
-            .width = width};
+    const files::ModelConfig config(file);
+    GptOptions sizes = sizes_of(file);
+    const std::optional<std::int64_t> heads = heads_of(file, config);
+    sizes.heads = heads.value_or(std::max<std::int64_t>(1, sizes.width / head_width));
+    sizes.activation = activation_of(file, config);
+    return sizes;
 }
 
 }  // namespace headroom::nn

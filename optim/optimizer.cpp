@@ -272,6 +272,12 @@ StateDict Optimizer::state_dict() const {
 }
 
 void Optimizer::restore(const StateValues& values) {
+    const std::string mine = value_name("calls"), any = mine.substr(name_.size());
+    for (const auto& [name, value] : values) {
+        if (name.ends_with(any) && !values.contains(mine))
+            throw Error(fmt::format("it was trained with the optimizer {}, not {}, and goes on with nothing else",
+                                    name.substr(0, name.size() - any.size()), name_));
+    }
     const auto steps = state_counter(values, value_name("steps"));
     const auto calls = state_counter(values, value_name("calls"));
     if (calls < steps) {

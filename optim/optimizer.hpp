@@ -73,7 +73,7 @@ class Optimizer {
     /// has none. Values "adamw.steps", the number that `steps` returns, and "adamw.calls", the number that schedules of
     /// groups count; the name of the parameters, if they have one, follows "adamw". Waits for the device.
     StateDict state_dict() const;
-    /// Errors: Error if a number is missing or negative.
+    /// Errors: Error if a number is missing or negative, or the values are of another optimizer, which it names.
     void restore(const StateValues& values);
     /// The number of steps done, without skipped ones; bias correction uses it. The device counts, so this waits for
     /// it: don't call it in every step. A dry run skips no step.

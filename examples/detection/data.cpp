@@ -163,8 +163,17 @@ std::filesystem::path find_annotations(const std::string& folder) {
 }
 
 std::shared_ptr<const data::CocoImages> read_annotations(const std::filesystem::path& file, const DataFlags& flags) {
-    data::CocoOptions options{.masks = flags.masks(), .classes = flags.classes, .orientation = flags.read_as()};
-    const auto all = std::make_shared<const data::CocoImages>(file, flags.data, options);
+    data::CocoOptions options{.masks = flags.masks(),
+                              .labels_are_ids = flags.labels == "ids",
+                              .classes = flags.classes,
+                              .orientation = flags.read_as()};
+    std::shared_ptr<const data::CocoImages> all;
+    try {
+        all = std::make_shared<const data::CocoImages>(file, flags.data, options);
+    } catch (const data::BadLabel& error) {
+        if (!options.labels_are_ids) throw;
+        throw FileError(fmt::format("{}; --labels order numbers the categories 1, 2, ... instead", error.what()));
+    }
     if (all->objects() > 0) return all;
     std::string what = fmt::format("{}: has no object to learn", file.string());
     what += program::left_out(all->skipped(), "annotation");

@@ -22,6 +22,7 @@ struct DataFlags : program::ImageFileFlags {
     std::string model = "maskrcnn";  ///< or "fasterrcnn", which needs no masks
     std::string data;                ///< folder with images; empty: shapes are drawn
     std::string annotations;         ///< COCO's JSON; empty: the one in the folder
+    std::string labels;              ///< "ids" of categories, or their "order"; empty: order
     std::int64_t height = 128;       ///< pixels
     std::int64_t width = 128;
     std::int64_t classes = 0;     ///< the background among them; 0: as many as the data has

@@ -7,6 +7,7 @@
 
 #include <headroom/examples/program/corpus.hpp>
 #include <headroom/examples/program/options.hpp>
+#include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/program/windows_task.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 
@@ -17,7 +18,14 @@ namespace {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, GptFlags& flags) {
     const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
-    program::imply_sizes(app, flags, sizes);
+    program::imply_sizes(app, flags, sizes, nn::gpt2_heads(flags.from));
+    program::imply(app, "--no-bias", sizes.bias ? "false" : "true", flags.from);
+    if (app.count("--activation") == 0) {
+        for (const auto& [name, activation] : kActivations)
+            if (activation == sizes.activation) program::imply(app, "--activation", name, flags.from);
+        if (sizes.activation == Activation::gelu_erf)
+            flags.note(fmt::format("{}: GELU is in its exact form, unless --activation says otherwise", flags.from));
+    }
     if (flags.tokens.empty()) {
         flags.vocabulary = sizes.vocabulary;
     } else {
@@ -45,9 +53,18 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     program::add_text_sizes(app, flags);
     program::add_flag(app, "--half-residual", flags.half_residual,
                       "the stream between blocks is of --dtype, too, not f32");
+    program::add_flag(app, "--no-bias", flags.no_bias, "linear layers and norms have no biases");
+    std::vector<std::string> names;
+    for (const auto& [name, activation] : kActivations) names.push_back(name);
+    program::add_option(app, "--activation", flags.activation,
+                        "of the feed-forward parts: gelu_tanh, as GPT-2's, gelu_erf, as nanoGPT's, or relu")
+        ->check(program::one_of(names))
+        ->capture_default_str();
     program::add_text_sampling(app, flags);
     program::add_flags(app, flags);
-    program::add_from(app, flags.from, "GPT-2 file in Hugging Face's format to begin with; its sizes are the model's");
+    program::add_from(
+        app, flags.from,
+        "GPT-2 file in Hugging Face's format, or one of nanoGPT's, to begin with; its sizes are the model's");
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
         program::check_heads(flags);
@@ -68,23 +85,25 @@ class GptTask final : public program::WindowsTask<data::TextWindows> {
           model_(nn::Path(parameters), flags.model(corpus.vocabulary)) {}
 
     void begin() override {
-        if (!flags_.from.empty()) nn::load_gpt2(flags_.from, model_);
+        if (!flags_.from.empty()) program::note_report(flags_, flags_.from, nn::load_gpt2(flags_.from, model_));
     }
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
     std::string describe() const override {
         const nn::GptOptions& model = model_.options;
-        const nlohmann::json json{{"model",
-                                   {{"vocabulary", model.vocabulary},
-                                    {"block", flags_.block},
-                                    {"positions", model.block},
-                                    {"layers", model.layers},
-                                    {"heads", model.heads},
-                                    {"width", model.width},
-                                    {"dropout", model.dropout},
-                                    {"half_residual", model.half_residual}}},
-                                  {"vocabulary", corpus_.description}};
+        nlohmann::json json{{"model",
+                             {{"vocabulary", model.vocabulary},
+                              {"block", flags_.block},
+                              {"positions", model.block},
+                              {"layers", model.layers},
+                              {"heads", model.heads},
+                              {"width", model.width},
+                              {"dropout", model.dropout},
+                              {"half_residual", model.half_residual}}},
+                            {"vocabulary", corpus_.description}};
+        if (!model.bias) json["model"]["bias"] = false;
+        if (model.activation != Activation::gelu_tanh) json["model"]["activation"] = flags_.activation;
         return json.dump();
     }
 

@@ -4,7 +4,11 @@
 //     gpt::GptFlags flags;
 //     gpt::add_flags(app, flags);
 //     program::train(flags, [&] { return gpt::text_program(flags); });
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <headroom/examples/program/program.hpp>
 #include <headroom/examples/program/text_flags.hpp>
@@ -12,10 +16,17 @@
 
 namespace headroom::gpt {
 
+/// By its name as a flag.
+using NamedActivation = std::pair<std::string, Activation>;
+inline const std::vector<NamedActivation> kActivations{
+    {"gelu_tanh", Activation::gelu_tanh}, {"gelu_erf", Activation::gelu_erf}, {"relu", Activation::relu}};
+
 /// Defaults are nanoGPT's configuration for a CPU.
 struct GptFlags : program::TextFlags {
     GptFlags();
     bool half_residual = false;
+    bool no_bias = false;
+    std::string activation = "gelu_tanh";
 
     nn::GptOptions model(std::int64_t kinds) const {
         return {.vocabulary = kinds,
@@ -24,6 +35,8 @@ struct GptFlags : program::TextFlags {
                 .heads = heads,
                 .width = width,
                 .dropout = dropout,
+                .bias = !no_bias,
+                .activation = std::ranges::find(kActivations, activation, &NamedActivation::first)->second,
                 .half_residual = half_residual};
     }
 };

@@ -3,7 +3,7 @@
 // pixels, and a multi-layer perceptron.
 //
 //     Classifier model(nn::Path(parameters), "resnet50", /*image=*/{3, 224, 224}, /*classes=*/10);
-//     program::load_weights("resnet50.safetensors", parameters, head_of("resnet50"), /*classes=*/10);
+//     program::load_weights(flags, "resnet50.safetensors", parameters, head_of("resnet50"), /*classes=*/10);
 //     Tensor logits = model(images);
 #include <algorithm>
 #include <cstdint>

@@ -54,6 +54,18 @@ Decode decoder(const TextFlags& flags, const std::shared_ptr<const data::WordPie
     };
 }
 
+/// The vocabulary of WordPiece. Notes what becomes of letters, unless the flags say it.
+std::shared_ptr<const data::WordPiece> read_pieces(const TextFlags& flags) {
+    if (flags.pieces.empty()) return nullptr;
+    data::WordPieceOptions options;
+    if (!flags.letter_case.empty()) options.lower_case = flags.letter_case == "lower";
+    const auto pieces = std::make_shared<const data::WordPiece>(data::WordPiece::read(flags.pieces, options));
+    if (flags.letter_case.empty() && flags.tokens.empty())
+        flags.note(fmt::format("{}: the text {}; --case says otherwise", flags.pieces,
+                               pieces->lower_case() ? "is read in lower case" : "keeps its capital letters"));
+    return pieces;
+}
+
 /// A text cut into pieces.
 std::shared_ptr<const std::vector<std::int32_t>> encode(const TextFlags& flags, const data::WordPiece& pieces) {
     return std::make_shared<const std::vector<std::int32_t>>(pieces.encode(data::read_text(flags.data)));
@@ -62,8 +74,7 @@ std::shared_ptr<const std::vector<std::int32_t>> encode(const TextFlags& flags, 
 /// Tokens of a file or, without --tokens, of a text: of that file's train.bin and val.bin if it is a folder; else the
 /// last tenth is for validation.
 Corpus read_tokens(const TextFlags& flags) {
-    const auto pieces =
-        flags.pieces.empty() ? nullptr : std::make_shared<const data::WordPiece>(data::WordPiece::read(flags.pieces));
+    const auto pieces = read_pieces(flags);
     const std::int64_t kinds = pieces ? pieces->size() : flags.vocabulary;
     const data::TokenFormat format = flags.tokens == "u16" ? data::TokenFormat::u16 : data::TokenFormat::u32;
     const auto open = [&](const std::filesystem::path& file) { return data::TokenFile(file, format, kinds); };
@@ -75,6 +86,7 @@ Corpus read_tokens(const TextFlags& flags) {
                       .decode = decoder(flags, pieces),
                       .storage = std::move(storage)};
         if (pieces) {
+            if (!pieces->lower_case()) corpus.description["case"] = "keep";
             corpus.special = data::SpecialTokens{pieces->cls(), pieces->sep(), pieces->mask()};
             corpus.padding = pieces->pad();
         }

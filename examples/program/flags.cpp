@@ -174,6 +174,10 @@ std::optional<Dtype> Flags::autocast() const {
     return std::nullopt;
 }
 
+void Flags::note(const std::string& line) const {
+    if (std::ranges::find(*notes, line) == notes->end()) notes->push_back(line);
+}
+
 void add_flags(CLI::App& app, Flags& flags) {
     flags.program = app.get_name();
     flags.stored = StoredFlags::add(app);

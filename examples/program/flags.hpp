@@ -72,7 +72,11 @@ struct Flags {
     std::string pictures;
     bool changed_data = false;                  ///< since the checkpoint was written
     std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
+    /// Lines about what was read, which `train` prints once; copies share them.
+    std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
 
+    /// Adds a line, unless it is there.
+    void note(const std::string& line) const;
     /// The checkpoint to continue from; empty if there is none.
     std::string resume() const { return stored ? stored->file() : ""; }
 

@@ -278,6 +278,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     if (flags.ranks > 0) summary.report.ranks = trainer.rehearse_ranks(profile);
     summary.compute = fitted.compute;
     say("{} parameters, {}", forecast.parameters, program.data);
+    for (const std::string& note : *flags.notes) say("{}", note);
     SkipReport skipped(program);
     for (const std::string& line : skipped.news()) say("{}", line);
     trainer.news([&] { return skipped.news(); });

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/data/utf8.hpp>
-#include <headroom/files/safetensors.hpp>
+#include <headroom/files/checkpoint.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
@@ -78,6 +78,11 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
 
 std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
     const files::SafetensorsFile checkpoint(file);
+    if (!files::is_checkpoint(checkpoint)) {
+        const bool begins = app_.get_option_no_throw("--from") != nullptr;
+        throw FileError(fmt::format("{}: weights, not a checkpoint of a training that --resume could go on with{}",
+                                    file, begins ? "; --from begins with them" : ""));
+    }
     const auto found = checkpoint.metadata().find(value_name(app_.get_name()));
     if (found == checkpoint.metadata().end()) {
         for (const auto& [name, value] : checkpoint.metadata()) {

@@ -6,6 +6,7 @@
 //     program::add_text_sizes(app, flags);
 //     program::add_text_sampling(app, flags);
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ struct TextFlags : Flags {
     std::int64_t vocabulary = 50257;  ///< of such tokens; GPT-2's
     std::string token_names;          ///< vocab.json; empty: tokens are numbers
     std::string pieces;               ///< vocab.txt of WordPiece; empty: another vocabulary
+    std::string letter_case;          ///< of texts for WordPiece, "lower" or "keep"; empty: as files beside it say
     std::string from;                 ///< a file with a model to begin with
     std::int64_t layers = 4;
     std::int64_t heads = 4;
@@ -48,17 +50,26 @@ CLI::Option* add_text_data(CLI::App& app, TextFlags& flags);
 void add_text_sizes(CLI::App& app, TextFlags& flags);
 void add_text_sampling(CLI::App& app, TextFlags& flags);
 
-/// Implies the flags of sizes from those of the model in --from. Errors: wrong usage if the command line says
-/// otherwise.
+/// Implies the flags of sizes from those of the model in --from. `heads`: their number, if a configuration beside the
+/// file says it; else a note says what is assumed, unless the command line has it. Errors: wrong usage if the command
+/// line says otherwise.
 template <class ModelOptions>
-void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& sizes) {
-    const auto imply = [&](const char* name, std::int64_t size) {
-        program::imply(app, name, fmt::to_string(size), flags.from);
+void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& sizes, std::optional<std::int64_t> heads) {
+    const auto imply = [&](const char* name, std::int64_t size, const std::string& source) {
+        program::imply(app, name, fmt::to_string(size), source);
     };
-    imply("--layers", sizes.layers);
-    imply("--width", sizes.width);
-    imply("--positions", sizes.block);
-    if (app.count("--heads") == 0) imply("--heads", sizes.heads);
+    imply("--layers", sizes.layers, flags.from);
+    imply("--width", sizes.width, flags.from);
+    imply("--positions", sizes.block, flags.from);
+    if (heads) {
+        imply("--heads", *heads, "the configuration of " + flags.from);
+    } else if (app.count("--heads") == 0) {
+        imply("--heads", sizes.heads, flags.from);
+        flags.note(
+            fmt::format("{}: its number of attention heads is taken to be {}, as no config.json beside it says it; "
+                        "--heads does",
+                        flags.from, sizes.heads));
+    }
 }
 
 /// Errors: wrong usage, for sizes that do not go together.

@@ -4,8 +4,9 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <headroom/files/checkpoint.hpp>
+#include <headroom/examples/program/flags.hpp>
 
 namespace headroom::program {
 
@@ -19,8 +20,8 @@ bool has_other_head(const files::SafetensorsFile& file, const Head& head, std::i
 
 }  // namespace
 
-void load_weights(const std::string& file, Parameters& parameters, const Head& head, std::int64_t classes,
-                  const std::string& unused) {
+void load_weights(const Flags& flags, const std::string& file, Parameters& parameters, const Head& head,
+                  std::int64_t classes, const std::string& unused) {
     if (file.empty()) return;
     const files::SafetensorsFile weights(file);
     const bool other = has_other_head(weights, head, classes);
@@ -32,8 +33,14 @@ void load_weights(const std::string& file, Parameters& parameters, const Head& h
     std::erase_if(wanted, [&](const NamedArray& entry) {
         return left_out(entry.name) || (entry.name.ends_with(".num_batches_tracked") && !weights.find(entry.name));
     });
-    files::load_arrays(weights, parameters.context(), wanted, {.ignore = left_out});
+    note_report(flags, file, files::load_arrays(weights, parameters.context(), wanted, {.ignore = left_out}));
     parameters.mark_changed();
+}
+
+void note_report(const Flags& flags, const std::string& file, const files::LoadReport& report) {
+    if (!report.prefix.empty()) flags.note(fmt::format("{}: \"{}\" before all names is left out", file, report.prefix));
+    if (!report.missing.empty())
+        flags.note(fmt::format("the head stays as initialised: {} lacks {}", file, fmt::join(report.missing, ", ")));
 }
 
 std::string head_note(const std::string& file, const Head& head, std::int64_t classes) {

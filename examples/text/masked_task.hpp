@@ -15,6 +15,7 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/examples/program/corpus.hpp>
+#include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/program/windows_task.hpp>
 #include <headroom/nn/bert.hpp>
 #include <headroom/nn/bert_names.hpp>
@@ -52,7 +53,8 @@ class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
           model_(nn::Path(parameters), options) {}
 
     void begin() override {
-        if (!flags_.from.empty()) nn::load_bert(flags_.from, parameters());
+        if (flags_.from.empty()) return;
+        program::note_report(flags_, flags_.from, nn::load_bert(flags_.from, parameters(), /*partial=*/true));
     }
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }

@@ -1,6 +1,8 @@
 #include <bit>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include <headroom/data/tokens.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -115,6 +117,77 @@ TEST(TokenFile, ChecksTheVocabularyWhenItIsTold) {
     const TokenFile lazy(path, TokenFormat::u16, 300, TokenCheck::at_reading);
     EXPECT_EQ(read(lazy.view().slice(0, 2)), (Tokens{1, 2}));
     EXPECT_THAT([&] { read(lazy.view()); }, throws<Error>("token 300 at position 2"));
+}
+
+/// An array of NumPy, with a header as numpy.save pads it.
+std::string npy(const std::string& type, const std::string& shape, const std::string& numbers, char version = 1,
+                const char* by_columns = "False") {
+    std::string header = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}", type, by_columns, shape);
+    const std::size_t before = version == 1 ? 10 : 12;
+    header.resize((before + header.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
+    header += '\n';
+    std::string length(version == 1 ? 2 : 4, '\0');
+    length[0] = static_cast<char>(header.size());
+    return std::string("\x93NUMPY", 6) + version + '\0' + length + header + numbers;
+}
+
+TEST(TokenFile, ReadsArraysOfNumPyWithoutTheirHeader) {
+    const ScratchFolder folder;
+    const std::string shorts = as_bytes(std::vector<uint16_t>{1, 2, 300, 4}),
+                      longs = as_bytes(Tokens{1, 2, 300, 70'000});
+    for (const char version : {'\1', '\2', '\3'})
+        EXPECT_EQ(
+            read(TokenFile(folder.write("a.npy", npy("'<u2'", "(4,)", shorts, version)), TokenFormat::u16, 301).view()),
+            (Tokens{1, 2, 300, 4}));
+    EXPECT_EQ(read(TokenFile(folder.write("a.npy", npy("'<u2'", "(2, 2)", shorts)), TokenFormat::u16, 301).view()),
+              (Tokens{1, 2, 300, 4}));
+    for (const char* const type : {"'<u4'", "'<i4'"})
+        EXPECT_EQ(read(TokenFile(folder.write("a.npy", npy(type, "(4,)", longs)), TokenFormat::u32, 100'000).view()),
+                  (Tokens{1, 2, 300, 70'000}));
+    EXPECT_THAT(
+        [&] { TokenFile(folder.write("a.npy", npy("'<i4'", "(1,)", as_bytes(Tokens{-1}))), TokenFormat::u32, 9); },
+        throws<FileError>("token 4294967295"));
+    const auto refused = [&](const std::string& bytes, const char* part) {
+        const auto path = folder.write("a.npy", bytes);
+        EXPECT_THAT([&] { TokenFile(path, TokenFormat::u16, 70'000); }, throws<FileError>("a.npy", part));
+    };
+    refused(npy("'<i8'", "(1,)", std::string(8, '\0')),
+            "numbers are '<i8'; these tokens are uint16: save array.astype('uint16')");
+    refused(npy("'<i2'", "(4,)", shorts), "numbers are '<i2'");
+    refused(npy("'>u2'", "(4,)", shorts), "numbers are '>u2'");
+    refused(npy("[('a', '<u2')]", "(4,)", shorts), "numbers are [('a'");
+    refused(npy("'<u2'", "(5,)", shorts), "5 numbers, and 8 bytes follow");
+    refused(npy("'<u2'", "(3,)", shorts), "3 numbers, and 8 bytes follow");
+    refused(npy("'<u2'", "(4294967296, 4294967296)", shorts), "more numbers than it has bytes");
+    refused(npy("'<u2'", "(2, 2)", shorts, 1, "True"), "by columns");
+    refused(npy("'<u2'", "(4,)", shorts).substr(0, 40), "truncated");
+    refused(npy("'<u2'", "(4,)", shorts).substr(0, 8), "truncated");
+}
+
+/// 256 numbers of a header: a mark, a version, the number of tokens.
+TEST(TokenFile, ReadsFilesOfLlmCWithoutTheirHeader) {
+    const ScratchFolder folder;
+    const std::vector<uint16_t> tokens{1, 2, 300};
+    const auto with = [&](uint32_t mark, uint32_t version, uint32_t count, const std::string& numbers) {
+        std::vector<uint32_t> header(256);
+        header[0] = mark, header[1] = version, header[2] = count;
+        return folder.write("train.bin", as_bytes(header) + numbers);
+    };
+    const std::string shorts = as_bytes(tokens), longs = as_bytes(Tokens{1, 2, 100'000});
+    EXPECT_EQ(read(TokenFile(with(20240520, 1, 3, shorts), TokenFormat::u16, 301).view()), (Tokens{1, 2, 300}));
+    EXPECT_EQ(read(TokenFile(with(20240801, 7, 3, longs), TokenFormat::u32, 128'256).view()), (Tokens{1, 2, 100'000}));
+    EXPECT_THAT([&] { TokenFile(with(20240520, 1, 4, shorts), TokenFormat::u16, 70'000); },
+                throws<FileError>("llm.c's that says to have 4 numbers, and 6 bytes follow"));
+    EXPECT_THAT([&] { TokenFile(with(20240520, 1, 3, shorts + "  "), TokenFormat::u32, 70'000); },
+                throws<FileError>("llm.c's, which are uint16"));
+    EXPECT_EQ(TokenFile(with(20240520, 2, 3, shorts), TokenFormat::u16, 70'000).view().size(), 512 + 3);
+}
+
+TEST(TokenFile, RefusesArchives) {
+    const ScratchFolder folder;
+    for (const std::string begin : {"PK\3\4", "\x89HDF\r\n\x1a\n", "PAR1", "ARROW1"})
+        EXPECT_THAT([&] { TokenFile(folder.write("x", begin + std::string(80, '\0')), TokenFormat::u16, 70'000); },
+                    throws<FileError>("tokens are a file of numbers alone"));
 }
 
 TEST(TokenFile, RefusesBrokenFiles) {

@@ -67,6 +67,36 @@ TEST(WordPiece, ReadsAVocabularyWithAnyEndsOfLines) {
     EXPECT_EQ(plain.decode(plain.encode_pair("unaffable!", "!").ids), "[CLS] unaffable ! [SEP] ! [SEP]");
 }
 
+TEST(WordPiece, TheCaseOfLettersIsAsTheFilesSay) {
+    const ScratchFolder folder;
+    const std::string special = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    const auto plain = folder.write("plain.txt", special + "the\ncafe\ncaf\xc3\xa9\n");
+    const auto capitals = folder.write("capitals.txt", special + "the\ncafe\ncaf\xc3\xa9\nThe\nCaf\xc3\xa9\n");
+    const auto ids = [](const std::filesystem::path& path, const WordPieceOptions& options = {}) {
+        return WordPiece::read(path, options).encode("The Caf\xc3\xa9");
+    };
+    EXPECT_EQ(ids(plain), (Ids{5, 6}));
+    EXPECT_EQ(ids(capitals), (Ids{8, 9}));
+    EXPECT_FALSE(WordPiece::read(capitals).lower_case());
+    EXPECT_EQ(ids(capitals, {.lower_case = true}), (Ids{5, 6}));
+    const auto say = [&](const std::string& json) { folder.write("tokenizer_config.json", json); };
+    say(R"({"do_lower_case": true, "strip_accents": null})");
+    EXPECT_EQ(ids(capitals), (Ids{5, 6}));
+    EXPECT_EQ(ids(capitals, {.lower_case = false}), (Ids{8, 9}));
+    say(R"({"do_lower_case": false})");
+    EXPECT_EQ(ids(plain), (Ids{1, 1}));
+    say(R"({"do_lower_case": true, "strip_accents": false})");
+    EXPECT_EQ(ids(plain), (Ids{5, 7}));
+    say(R"({"strip_accents": true})");
+    EXPECT_EQ(ids(capitals), (Ids{8, 1})) << "Cafe";
+    say(R"({"tokenize_chinese_chars": false})");
+    EXPECT_THAT([&] { ids(plain); }, throws<FileError>("tokenizer_config.json: \"tokenize_chinese_chars\" is false"));
+    say(R"({"do_lower_case": "yes"})");
+    EXPECT_THAT([&] { ids(plain); }, throws<FileError>("\"do_lower_case\" is neither true nor false"));
+    say("[]");
+    EXPECT_THAT([&] { ids(plain); }, throws<FileError>("tokenizer_config.json: no JSON object"));
+}
+
 TEST(WordPiece, RefusesWhatItCantRead) {
     const ScratchFolder folder;
     EXPECT_THAT([&] { WordPiece::read(folder.write("a.txt", "[PAD]\n[UNK]\nthe\n")); },

@@ -222,6 +222,35 @@ class TrainDetection(ProgramCase):
         self.fails(2, [*flags, "--backbone", "resnet50"], "--backbone resnet50", "it is resnet18")
         self.fails(1, ["--from", self.path("missing.safetensors")], "missing.safetensors")
 
+    def test_labels_are_ids_where_the_head_has_torchvisions_classes(self):
+        data = self.dataset("ids")  # categories 4 and 5
+        with open(self.path("ids/instances.json"), encoding="utf-8") as file:
+            contents = json.load(file)
+        others = [{"id": i, "name": f"other {i}"} for i in (1, 2, 3)]
+        filled = self.write("filled.json", json.dumps({**contents, "categories": others + contents["categories"]}))
+        beyond = self.write("beyond.json", json.dumps({**contents, "categories": [*contents["categories"], {"id": 91, "name": "far"}]}))
+        saved = self.path("coco.safetensors")
+        self.succeeds("--data", data, "--validation", 1, "--classes", 91, "--steps", 1, "--save", saved)
+        flags = ("--data", data, "--validation", 1, "--from", saved, "--steps", 0)
+        ids = self.figures(*flags)["val_loss"]
+        self.assertEqual(ids, self.figures(*flags, "--annotations", filled, "--labels", "order", "--classes", 91)["val_loss"])
+        self.assertNotEqual(ids, self.figures(*flags, "--labels", "order", "--classes", 91)["val_loss"])
+        printed = self.succeeds(*flags)
+        self.assertIn(f"labels are the categories' ids, as in the head of {saved}, which has 91 classes; --labels order", printed)
+        self.assertNotIn("as initialised:", printed)
+        for more in (("--labels", "order"), ("--classes", 6), ("--labels", "ids", "--classes", 92)):
+            printed = self.succeeds(*flags, *more)
+            self.assertIn(f"; the head stays as initialised: that of {saved} is not for", printed)
+            self.assertNotIn("labels are", printed)
+        self.fails(1, [*flags, "--annotations", beyond], 'category 91 ("far") has the label 91, which is not in 1 to 90',
+                   "; --labels order numbers the categories 1, 2, ... instead")
+        self.assertEqual(self.figures(*flags[:4], "--steps", 0, "--labels", "ids")["parameters"],
+                         self.figures(*flags[:4], "--steps", 0, "--classes", 6)["parameters"])
+        stopped = self.path("stopped_ids.safetensors")
+        self.succeeds(*flags[:-1], 2, "--stop-after", 1, "--save", stopped)
+        self.assertEqual(self.figures(*flags[:4], "--steps", 2, "--resume", stopped)["state_sha256"], self.figures(*flags[:-1], 2)["state_sha256"])
+        self.succeeds("--from", saved, "--steps", 0)  # of drawn shapes labels have no ids
+
     def test_wrong_usage(self):
         for flags in (["--regions", 0], ["--height", 8], ["--classes", 1], ["--model", "yolo"], ["--objects", 0]):
             self.fails(2, flags, flags[0])

@@ -2,38 +2,13 @@
 import json
 import math
 import os
-import random
 import struct
 import unittest
 
 from program import ProgramCase
+from weight_files import gpt2, read_safetensors, safetensors, transposed
 
 LAYERS, WIDTH, POSITIONS, KINDS = 2, 32, 24, 61
-
-
-def safetensors(tensors):
-    """A file of f32 tensors: {name: (shape, values)}."""
-    header, data = {}, b""
-    for name, (shape, values) in tensors.items():
-        packed = struct.pack(f"<{len(values)}f", *values)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
-        data += packed
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        contents = file.read()
-    length = struct.unpack("<Q", contents[:8])[0]
-    tensors = {}
-    for name, entry in json.loads(contents[8:8 + length]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        if entry["dtype"] == "F32":
-            tensors[name] = (entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", contents[begin:end]))
-    return tensors
 
 
 def as_gpt2(tensors):
@@ -51,9 +26,7 @@ def as_gpt2(tensors):
             _, number, module = module.split(".", 2)
             prefix = f"h.{number}."
         if "." in module and leaf == "weight":  # linear
-            rows, columns = shape
-            values = [values[row * columns + column] for column in range(columns) for row in range(rows)]
-            shape = [columns, rows]
+            shape, values = transposed(shape, values)
         renamed[f"{prefix}{names[module]}.{leaf}"] = (shape, values)
     return renamed
 
@@ -133,22 +106,7 @@ class TrainGptData(ProgramCase):
         self.fails(2, ["--data", file, *tokens, "--positions", 8], "--block 64", "8 positions")
 
     def gpt2_file(self):
-        """A model of random weights as Hugging Face's transformers would write it."""
-        values = random.Random(5)
-
-        def normal(*shape):
-            return list(shape), [values.gauss(0, 0.05) for _ in range(math.prod(shape))]
-
-        tensors = {"wte.weight": normal(KINDS, WIDTH), "wpe.weight": normal(POSITIONS, WIDTH), "ln_f.weight": normal(WIDTH),
-                   "ln_f.bias": normal(WIDTH)}
-        for i in range(LAYERS):
-            for name, rows, columns in (("attn.c_attn", WIDTH, 3 * WIDTH), ("attn.c_proj", WIDTH, WIDTH),
-                                        ("mlp.c_fc", WIDTH, 4 * WIDTH), ("mlp.c_proj", 4 * WIDTH, WIDTH)):
-                tensors[f"h.{i}.{name}.weight"] = normal(rows, columns)
-                tensors[f"h.{i}.{name}.bias"] = normal(columns)
-            for name in ("ln_1", "ln_2"):
-                tensors[f"h.{i}.{name}.weight"] = normal(WIDTH)
-                tensors[f"h.{i}.{name}.bias"] = normal(WIDTH)
+        tensors = gpt2(KINDS, POSITIONS, LAYERS, WIDTH)
         return self.write("gpt2.safetensors", safetensors(tensors)), tensors
 
     def test_begins_with_a_gpt2_file_and_takes_its_sizes(self):
@@ -182,7 +140,9 @@ class TrainGptData(ProgramCase):
         data = ("--data", self.token_file("u16.bin"), "--tokens", "u16")
         self.fails(2, [*data, "--from", file, "--layers", 3], "--layers 3", f"{LAYERS} in", "gpt2.safetensors")
         self.fails(2, [*data, "--from", file, "--block", 25], "--block 25", "24 positions")
-        self.fails(2, [*data, "--from", file, "--resume", file], "--from")
+        saved = self.path("of_a_training.safetensors")
+        self.succeeds(*self.on_tokens(data[1], "--stop-after", 0, "--save", saved))
+        self.fails(2, [*data, "--from", file, "--resume", saved], "--from")
         text = self.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 20)
         self.fails(1, ["--data", text, "--block", 16, "--from", file], "gpt2.safetensors", "61 kinds", "--tokens")
         self.fails(1, [*data, "--from", self.path("none")], "none", "No such file")

@@ -221,7 +221,7 @@ class TrainGptErrors(ProgramCase):
         with open(self.checkpoint, "rb") as file:
             good = file.read()
         for name, contents, part in [
-                ("text", "no checkpoint at all, but long enough", "claims"),
+                ("text", "no checkpoint at all, but long enough", "a text that begins \"no checkpoint at all"),
                 ("empty", b"", "0 bytes"),
                 ("truncated", good[:-1], "truncated"),
                 ("half", good[:len(good) // 2], "truncated"),

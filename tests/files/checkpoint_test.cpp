@@ -139,6 +139,20 @@ TEST_F(Checkpoint, FloatingDtypesConvertOthersAreRefusedAndChangeNothing) {
         throws<DtypeError>("mean is i32 in the file, i64 in the model"));
 }
 
+/// What a wrapper put before names is left out of weights, never of a training's names.
+TEST_F(Checkpoint, ATrainingIsResumedUnderItsOwnNamesAlone) {
+    Parameters saved(first, {.name = "net"}), loaded(second);
+    const nn::Linear theirs(nn::Path(saved) / "up", 3, 5), mine(nn::Path(loaded) / "up", 3, 5);
+    save_checkpoint(path, first, {saved});
+    EXPECT_TRUE(is_checkpoint(SafetensorsFile(path)));
+    EXPECT_THAT([&] { load_checkpoint(path, second, {loaded}); },
+                throws<Error>("lacks up.weight; tensors that differ: 4; it belongs to another model or optimizer"));
+    EXPECT_EQ(load_parameters(SafetensorsFile(path), loaded).prefix, "net.");
+    EXPECT_EQ(mine.weight.to_vector<float>(), theirs.weight.to_vector<float>());
+    save_parameters(path, saved);
+    EXPECT_FALSE(is_checkpoint(SafetensorsFile(path)));
+}
+
 TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {
     Model saved(first, 5), loaded(second, 5);
     save_parameters(path, saved.parameters);

@@ -5,37 +5,20 @@
 
 #include <sys/stat.h>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <headroom/files/safetensors.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/files/raw_safetensors.hpp>
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::files {
 namespace {
 
+using headroom::test::entry, headroom::test::file_of, headroom::test::object, headroom::test::with_length;
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
-
-std::string with_length(const std::string& header, std::uint64_t length) {
-    std::string bytes;
-    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(length >> (8 * i));
-    return bytes + header;
-}
-
-/// A file of `header` and `data` bytes of zeros.
-std::string file_of(const std::string& header, std::size_t data = 0) {
-    return with_length(header, header.size()) + std::string(data, '\0');
-}
-
-/// The header's entry "x".
-std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    return fmt::format(R"("x":{{"dtype":{},"shape":{},"data_offsets":{}}})", dtype, shape, offsets);
-}
-
-std::string object(const std::string& entries) { return fmt::format("{{{}}}", entries); }
 
 class CorruptSafetensors : public ::testing::Test {
   protected:
@@ -107,24 +90,25 @@ TEST_F(CorruptSafetensors, DuplicateAndUnprintableNames) {
 TEST_F(CorruptSafetensors, Metadata) {
     accepted(file_of("{\"__metadata__\":{\"a\":\"b\"}}"));
     refused(file_of("{\"__metadata__\":3}"), "metadata is not an object");
+    refused(file_of("{\"__metadata__\":{\"a\":null}}"), "\"a\" is not a string");
     refused(file_of("{\"__metadata__\":{\"a\":3}}"), "\"a\" is not a string");
 }
 
 TEST_F(CorruptSafetensors, Dtypes) {
-    for (const char* dtype : {"\"F8_E4M3\"", "\"f32\"", "\"\""}) {
-        refused(file_of(object(entry(dtype, "[1]", "[0,4]")), 4), "x: the dtype", "not supported");
+    for (const char* dtype : {"\"F5\"", "\"f32\"", "\"\""}) {
+        refused(file_of(object(entry(dtype, "[1]", "[0,4]")), 4), "x: the format has no dtype");
     }
     for (const char* dtype : {"3", "null", "[\"F32\"]"}) {
         refused(file_of(object(entry(dtype, "[1]", "[0,4]")), 4), "not a string");
     }
-    refused(file_of(object(entry("\"a\\nb\"", "[1]", "[0,4]")), 4), "not supported");
+    refused(file_of(object(entry("\"a\\nb\"", "[1]", "[0,4]")), 4), "no dtype of such a name");
     // Printing such a value would recurse once per level.
     const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
     refused(file_of(object(entry(deep, "[1]", "[0,4]")), 4), "not a string");
 }
 
 TEST_F(CorruptSafetensors, Shapes) {
-    for (const char* shape : {"3", "\"[1]\"", "{}", "[1,1,1,1,1,1,1]"}) {
+    for (const char* shape : {"3", "\"[1]\"", "{}"}) {
         refused(file_of(object(entry("\"F32\"", shape, "[0,4]")), 4), "x: the shape must be");
     }
     for (const char* shape : {"[-1]", "[1.0]", "[\"1\"]", "[null]", "[18446744073709551616]"}) {

@@ -135,6 +135,68 @@ TEST_F(Gpt2Names, SizesAreInTheFile) {
     EXPECT_THAT(sizes, throws<FileError>("gpt2.safetensors", "No such file"));
 }
 
+TEST_F(Gpt2Names, ConfigJsonSaysTheNumberOfHeadsAndMustFit) {
+    const auto at = variant(same);
+    const auto with = [&](const std::string& json) {
+        folder.write("config.json", json);
+        return [&] { return gpt2_sizes(at); };
+    };
+    EXPECT_EQ(gpt2_heads(at), std::nullopt);
+    const std::string fits =
+        R"({"model_type": "gpt2", "n_head": 2, "n_embd": 16, "n_layer": 2, "layer_norm_epsilon": 1e-05)";
+    EXPECT_EQ(with(fits + "}")().heads, 2);
+    EXPECT_EQ(gpt2_heads(at), 2);
+    load_gpt2(at, model);
+    Parameters own(context, {.name = "own"});
+    Gpt other(Path(own), {.vocabulary = 11, .block = 8, .layers = 2, .heads = 4, .width = 16});
+    EXPECT_THAT([&] { load_gpt2(at, other); }, throws<Error>("config.json: \"n_head\" is 2, and the model has 4"));
+    EXPECT_EQ(with(fits + R"(, "activation_function": "gelu_new"})")().activation, Activation::gelu_tanh);
+    EXPECT_EQ(with(fits + R"(, "activation_function": "gelu"})")().activation, Activation::gelu_erf);
+    EXPECT_EQ(with(fits + R"(, "activation_function": "relu"})")().activation, Activation::relu);
+    EXPECT_THAT(with(fits + R"(, "activation_function": "swish"})"), throws<FileError>("config.json", "swish"));
+    EXPECT_THAT(with(R"({"n_head": 2, "n_embd": 32})"), throws<FileError>("\"n_embd\" is 32", "have 16"));
+    EXPECT_THAT(with(R"({"n_head": 2, "n_layer": 12})"), throws<FileError>("\"n_layer\" is 12", "have 2"));
+    EXPECT_THAT(with(R"({"n_head": 2, "layer_norm_epsilon": 1e-6})"), throws<FileError>("layer_norm_epsilon"));
+    EXPECT_THAT(with(R"({"n_head": 2, "scale_attn_by_inverse_layer_idx": true})"), throws<FileError>("inverse_layer"));
+    EXPECT_EQ(with(R"({"n_layer": 12, "name": "of something else"})")().heads, 1);
+}
+
+/// The transposes of Hugging Face's, under a wrapper's prefix, without biases; its own words say the number of heads.
+TEST_F(Gpt2Names, FilesOfNanoGptAreRecognisedByTheirLayout) {
+    const test::Reference reference(kReference);
+    std::vector<Tensor> kept;  // the arrays' storage
+    std::vector<NamedArray> arrays;
+    for (const auto& [name, tensor] : reference.all()) {
+        if (name.ends_with(".bias")) continue;
+        Tensor value = context.from_host(tensor.values, tensor.shape);
+        if (gpt2_transposes(name)) value = value.transpose(0, 1).contiguous();
+        kept.push_back(value);
+        arrays.push_back({"_orig_mod.transformer." + name, kept.back().array()});
+        if (name == "wte.weight") arrays.push_back({"_orig_mod.lm_head.weight", kept.back().array()});
+    }
+    files::write_safetensors(path, context, arrays, {{"model_args", R"({"n_head": 4, "n_embd": 16, "bias": false})"}});
+    GptOptions sizes = gpt2_sizes(path);
+    EXPECT_EQ(sizes.layers, 2);
+    EXPECT_EQ(sizes.heads, 4);
+    EXPECT_FALSE(sizes.bias);
+    EXPECT_EQ(sizes.activation, Activation::gelu_erf);
+    Parameters own(context, {.name = "nano", .dtype = Dtype::f64});
+    Gpt nano(Path(own), sizes);
+    EXPECT_EQ(load_gpt2(path, nano).prefix, "_orig_mod.");
+    load_gpt2(kReference, model);
+    for (const Parameter& parameter : own.all()) {
+        const Parameter* const theirs = parameters.find("gpt." + parameter.path.substr(5));
+        ASSERT_NE(theirs, nullptr) << parameter.path;
+        EXPECT_EQ(parameter.tensor.to_vector<double>(), theirs->tensor.to_vector<double>()) << parameter.path;
+    }
+    const Tensor ids = context.from_host(std::vector<std::int32_t>{1, 2, 3, 4}, {1, 4});
+    sizes.activation = Activation::gelu_tanh;
+    Parameters others(context, {.name = "other", .dtype = Dtype::f64});
+    Gpt rounded(Path(others), sizes);
+    load_gpt2(path, rounded);
+    EXPECT_NE(nano(ids).to_vector<double>(), rounded(ids).to_vector<double>());
+}
+
 TEST_F(Gpt2Names, AHeadThatIsNotTheTokenTableIsRefusedAndChangesNothing) {
     const auto before = all(parameters);
     for (const bool prefix : {false, true}) {

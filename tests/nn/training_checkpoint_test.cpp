@@ -100,6 +100,20 @@ TEST_F(TrainingCheckpoint, ResumesBitForBitWhateverItsParts) {
     EXPECT_EQ(second.generator_steps.loss_scale().value(), whole.generator_steps.loss_scale().value());
 }
 
+TEST_F(TrainingCheckpoint, NamesTheOptimizerThatItWasTrainedWith) {
+    Training saved(1), other(2);
+    saved.run(1);
+    saved.save(path);
+    optim::Sgd sgd(other.generator.parameters, {.momentum = 0.9});
+    const std::string before = other.hash();
+    EXPECT_THAT(
+        [&] {
+            files::load_checkpoint(path, other.context, {other.generator.parameters, sgd});
+        },
+        throws<Error>("run.safetensors: it was trained with the optimizer adamw, not sgd"));
+    EXPECT_EQ(other.hash(), before);
+}
+
 TEST_F(TrainingCheckpoint, HasTheParametersForAnotherTraining) {
     Training saved(1), other(2);
     saved.run(1);

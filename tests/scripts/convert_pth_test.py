@@ -3,6 +3,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import pathlib
 import subprocess
@@ -12,6 +13,7 @@ import unittest
 import unittest.mock
 
 try:
+    import safetensors
     import torch
     from safetensors.torch import load_file
 except ImportError:
@@ -33,9 +35,9 @@ class Convert(unittest.TestCase):
         self.source = pathlib.Path(folder.name) / "model.pth"
         self.target = pathlib.Path(folder.name) / "model.safetensors"
 
-    def run_script(self):
+    def run_script(self, *flags):
         """Its message where it fails, else nothing; in this process, which imports PyTorch once."""
-        arguments = ["convert_pth", str(self.source), str(self.target)]
+        arguments = ["convert_pth", str(self.source), str(self.target), *flags]
         output = io.StringIO()
         with unittest.mock.patch("sys.argv", arguments), contextlib.redirect_stdout(output):
             try:
@@ -44,14 +46,14 @@ class Convert(unittest.TestCase):
                 return end.code
         self.said = output.getvalue()
 
-    def converted(self, saved):
+    def converted(self, saved, *flags):
         torch.save(saved, self.source)
-        self.assertIsNone(self.run_script())
+        self.assertIsNone(self.run_script(*flags))
         self.assertEqual(len(list(self.target.parent.iterdir())), 2)
         return load_file(self.target)
 
-    def refused(self, *parts):
-        message = self.run_script()
+    def refused(self, *parts, flags=()):
+        message = self.run_script(*flags)
         self.assertNotIn("\n", message)
         for part in ("convert_pth: ", *parts):
             self.assertIn(part, message)
@@ -94,6 +96,46 @@ class Convert(unittest.TestCase):
         self.assertEqual(self.converted(mixed).keys(), mixed.keys())
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_usual_keys_and_wrappers_are_known_and_said(self):
+        for key in ("state_dict", "model_state_dict", "model", "net", "params", "weights", "model_state", "module"):
+            self.assertEqual(self.converted({"epoch": 3, key: {"fc.weight": torch.ones(2)}}).keys(), {"fc.weight"})
+            self.assertIn(f"; of {key}\n", self.said)
+        for prefix in ("module.", "model.", "_orig_mod.", "_orig_mod.module.", "module._orig_mod.model."):
+            state = {f"{prefix}fc.weight": torch.ones(2), f"{prefix}model.bias": torch.zeros(2)}
+            self.assertEqual(self.converted(state).keys(), {"fc.weight", "model.bias"})
+            self.assertIn(f'; without "{prefix}" before all names\n', self.said)
+        self.assertEqual(self.converted({"n_averaged": torch.tensor(9), "module.fc.weight": torch.ones(2)}).keys(), {"fc.weight"})
+        self.assertIn("left out, since no tensor: n_averaged", self.said)
+        self.assertEqual(self.converted({"fc.weight": torch.ones(2)}).keys(), {"fc.weight"})
+        self.assertNotIn(";", self.said)
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_a_key_names_the_dict_to_take(self):
+        states = {name: {"fc.weight": torch.full((2,), float(i))} for i, name in enumerate(("generator", "critic"))}
+        self.assertEqual(self.converted(states, "--key", "critic")["fc.weight"][0], 1)
+        self.assertIn("; of critic\n", self.said)
+        self.assertEqual(self.converted({"gan": {"critic": {"state_dict": states["critic"]}}, "model": states["generator"]},
+                                        "--key", "gan", "--key", "critic")["fc.weight"][0], 1)
+        self.assertIn("; of gan / critic / state_dict\n", self.said)
+        self.target.unlink()
+        torch.save(states, self.source)
+        self.refused("model.pth", "none under a usual name; name one with --key: generator, critic")
+        self.refused("--key ema: no dict of that name; there are: generator, critic", flags=("--key", "ema"))
+        self.refused("--key x: no dict of that name; there are: none", flags=("--key", "critic", "--key", "x"))
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_what_nanogpt_says_of_its_model_is_kept(self):
+        arguments = {"n_layer": 2, "n_head": 4, "bias": False, "dropout": 0.0, "vocab_size": None}
+        state = {"_orig_mod.transformer.wte.weight": torch.ones(2, 2)}
+        got = self.converted({"model": state, "optimizer": {"state": {}}, "model_args": arguments, "iter_num": 3})
+        self.assertEqual(got.keys(), {"transformer.wte.weight"})
+        with safetensors.safe_open(self.target, "pt") as file:
+            self.assertEqual(json.loads(file.metadata()["model_args"]), arguments)
+        self.converted({"model": state, "model_args": [1]})
+        with safetensors.safe_open(self.target, "pt") as file:
+            self.assertEqual(file.metadata(), {"format": "pt"})
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_leaves_out_what_stands_beside_the_tensors(self):
         state = {"module.inc.weight": torch.ones(2), "mask_values": [0, 1], "epoch": 3}
         self.assertEqual(self.converted(state).keys(), {"inc.weight"})
@@ -107,11 +149,19 @@ class Convert(unittest.TestCase):
         for saved, part in ((torch.ones(3), "Tensor"), ({}, "dict"), ({"epoch": 3}, "'epoch' is int"),
                             ({"x": torch.ones(2), "ema": {"x": torch.ones(2)}}, "'ema' is dict"),
                             ({"x": torch.ones(2).to_sparse()}, "x is"), ({1: torch.ones(1)}, "1 is Tensor"),
-                            ({"x": torch.ones(2, dtype=torch.complex64)}, "complex64")):
+                            ({"x": torch.ones(2, dtype=torch.complex64)}, "complex64"),
+                            ({"x": torch.empty(2, device="meta")}, "x is a meta tensor")):
             torch.save(saved, self.source)
             self.refused("model.pth", part)
         torch.save(torch.nn.Linear(2, 2), self.source)
         self.refused("model.pth", "without running code")
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_what_cannot_be_written_is_refused_in_one_line(self):
+        torch.save({"x": torch.ones(2)}, self.source)
+        with unittest.mock.patch("safetensors.torch.save_file", side_effect=ValueError("no such dtype\nmore")):
+            self.refused("model.safetensors", "can't be written as safetensors (no such dtype)")
+        self.assertEqual(len(list(self.target.parent.iterdir())), 1)
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_a_folder_that_is_not_there_is_named(self):

@@ -1,0 +1,22 @@
+#pragma once
+// Heads that are the token table, of which files may have a second copy.
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::nn {
+
+/// Errors: Error if the file has both, and they are not the same: our model has one in place of both.
+inline void expect_tied(const files::SafetensorsFile& file, std::string_view head, std::string_view table) {
+    const files::SafetensorsEntry *const own = file.find(head), *const shared = file.find(table);
+    if (!own || !shared || file.equal(*own, *shared)) return;
+    throw Error(fmt::format(
+        "{}: {} is not the same as {}; this model has one for both, so a file with a head of its own can't be "
+        "loaded",
+        file.path().string(), own->name, shared->name));
+}
+
+}  // namespace headroom::nn
