@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -135,7 +136,7 @@ TEST_F(FiguresOfTime, WithoutAStepThereAreNone) {
     EXPECT_FALSE(report.train_loss);
 }
 
-/// Its loss is no number in some of its steps.
+/// In some of its steps the loss is no number, in every other of these its gradient alone.
 class Overflowing final : public test::OneLayerTask {
   public:
     Overflowing(Parameters& parameters, std::int64_t, std::set<std::int64_t> steps)
@@ -143,7 +144,7 @@ class Overflowing final : public test::OneLayerTask {
     Loss loss(const Batch& batch) override {
         const Tensor sum = test::OneLayerTask::loss(batch).sum();
         if (context_.dry() || !steps_.contains(++step_)) return Loss(sum, 1);
-        return Loss(sum * std::numeric_limits<double>::infinity(), 1);
+        return Loss(step_ % 2 == 0 ? sum + std::numeric_limits<double>::infinity() : sum + sqrt(sum * 0.0), 1);
     }
 
   private:
@@ -152,7 +153,7 @@ class Overflowing final : public test::OneLayerTask {
 };
 
 TEST(FiguresOfLosses, TheTrainLossIsTheMeanOfTheLastHundredStepsThatWereFinite) {
-    const std::set<std::int64_t> overflowing{40, 41, 75, 130};
+    const std::set<std::int64_t> overflowing{40, 41, 75, 111, 130};
     TrainerOptions options{.steps = 130, .autocast = Dtype::f16, .handle_signals = false, .print = false};
     Trainer trainer(task<Overflowing>(overflowing), options);
     std::vector<optim::StepResult> results;
@@ -169,7 +170,7 @@ TEST(FiguresOfLosses, TheTrainLossIsTheMeanOfTheLastHundredStepsThatWereFinite) 
         EXPECT_TRUE(!overflowing.contains(static_cast<std::int64_t>(i) + 1) || results[i].skipped) << i;
     }
     ASSERT_GT(finite.size(), 100u);
-    ASSERT_LE(finite.size(), 126u);
+    ASSERT_LE(finite.size(), 125u);
     EXPECT_NE(finite.front(), finite.back());
     const std::vector<double> last(finite.end() - 100, finite.end());
     EXPECT_NEAR(*report.train_loss, sum_of(last) / 100, 1e-12 * std::abs(sum_of(last)));
