@@ -44,18 +44,26 @@ MemoryPeak peak_of(const Profile& profile, const Program& program) {
     return rehearsal->memory().peak();
 }
 
-/// A limit that suffices: the least that can, or what was reserved where nothing was refused.
+/// A limit that suffices where a page less does not: above what was refused, and from what is live at once to what was
+/// reserved where nothing was refused.
 std::size_t sufficient_limit(const Profile& profile, const Program& program, const MemoryPeak& peak,
-                             std::size_t page_bytes) {
-    const std::size_t least = (peak.allocated + page_bytes - 1) / page_bytes * page_bytes;
-    for (const std::size_t limit : {least, peak.reserved}) {
+                             const MemoryReport& report) {
+    const std::size_t page_bytes = report.page_bytes;
+    const auto suffices = [&](std::size_t pages) {
         try {
-            peak_of(profile.limited(limit), program);
-            return limit;
+            peak_of(profile.limited(pages * page_bytes), program);
+            return true;
         } catch (const OutOfMemory&) {
+            return false;
         }
-    }
-    return 0;
+    };
+    const std::size_t limit = report.limit ? report.limit : report.available();
+    std::size_t refused = std::max((peak.allocated - 1) / page_bytes, limit / page_bytes);
+    std::size_t enough = peak.reserved / page_bytes;
+    if (!suffices(enough)) return 0;
+    for (std::size_t tried = refused + 1; refused + 1 < enough; tried = (refused + enough) / 2)
+        (suffices(tried) ? enough : refused) = tried;
+    return enough * page_bytes;
 }
 
 std::string advice(const MemoryReport& report) {
@@ -84,7 +92,7 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
         } catch (const OutOfMemory&) {
             throw error;  // it asks for more than any device has
         }
-        report.whole_limit = sufficient_limit(profile, program, *report.whole, report.page_bytes);
+        report.whole_limit = sufficient_limit(profile, program, *report.whole, report);
         report.advice = advice(report);
         throw OutOfMemory(std::move(report));
     }

@@ -24,9 +24,9 @@ struct Rehearsal {
 
 /// The peak of `program`, and what it recorded. It takes a dry context and does what docs/memory.md asks of a
 /// rehearsal. Errors: OutOfMemory if the profile's limit or device does not suffice. The program was then rehearsed
-/// again without a limit, and with limits near the memory that it took there: up to four times in all; the report has
-/// the peak (`whole`) and a limit that suffices, and its advice names only what passed. Error if tensors outlive it;
-/// errors of `program`.
+/// again without a limit, and with limits between what was live and what was reserved there; the report has the peak
+/// (`whole`) and a limit that suffices where a page less does not, and its advice names only what passed. Error if
+/// tensors outlive it; errors of `program`.
 Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& program);
 
 /// Says when a program that repeats itself, such as a training its steps, was rehearsed long enough: once blocks lie in

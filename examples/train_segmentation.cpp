@@ -168,7 +168,10 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
                              {"flips", flags_.flips},
                              {"crop", flags_.crop},
                              {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
-        if (flags_.has_files()) all["data"]["mask_values"] = flags_.mask_values;
+        if (flags_.has_files()) {
+            all["data"]["mask_values"] = flags_.mask_values;
+            all["data"]["ignore"] = flags_.ignore;
+        }
         return all.dump();
     }
 

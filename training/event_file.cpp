@@ -108,7 +108,9 @@ EventFile::EventFile(const std::filesystem::path& folder, std::int64_t first) {
     std::filesystem::create_directories(folder, error);
     if (error) throw FileError(fmt::format("{}: can't be created ({})", folder.string(), error.message()));
     const double begin = now();
-    path_ = folder / fmt::format("events.out.tfevents.{:010.0f}.{}.{}", begin, host_name(), ::getpid());
+    const std::string name = fmt::format("events.out.tfevents.{:010.0f}.{}.{}", begin, host_name(), ::getpid());
+    for (int run = 0; path_.empty() || std::filesystem::exists(path_); ++run)  // of this process, in this second
+        path_ = folder / fmt::format("{}.{}", name, run);
     file_.open(path_, std::ios::binary);
     file_ << tfrecord(version_message(begin)) << tfrecord(restart_message(begin, first));
     flush();

@@ -22,6 +22,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/plan.hpp>
+#include <headroom/training/clock.hpp>
 
 namespace headroom::training {
 
@@ -94,6 +95,8 @@ struct TrainerOptions {
     std::string tensorboard = {};     ///< folder for the same figures as TensorBoard reads them
     std::string memory_history = {};  ///< file for the memory's history, as `with_history`
     Spelling spell = spell_field;
+    /// By which rates, the time that is left and looks at results go.
+    Clock clock = std::chrono::steady_clock::now;
 };
 
 }  // namespace headroom::training

@@ -21,9 +21,9 @@ namespace headroom::training {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Moment begin, const Clock& clock) {
+    return std::chrono::duration<double>(clock() - begin).count();
+}
 
 /// Without what a training that is only tried has no use for.
 TrainerOptions without_files(TrainerOptions options) {
@@ -87,14 +87,15 @@ void time_steps(Context& context, const MakeTask& task, const TrainerOptions& op
     Session session(context, task, options);
     OpTimer timer(context);
     const auto step = [&] {
-        const Clock::time_point begin = Clock::now();
+        const Moment begin = options.clock();
         session.step();
         session.results();
-        return plan::TimedStep{since(begin), timer.take()};
+        return plan::TimedStep{seconds_since(begin, options.clock), timer.take()};
     };
     step();
-    const Clock::time_point begin = Clock::now();
-    for (std::size_t i = 0; i < kMost && (i == 0 || since(begin) < kEnough); ++i) steps.push_back(step());
+    const Moment begin = options.clock();
+    for (std::size_t i = 0; i < kMost && (i == 0 || seconds_since(begin, options.clock) < kEnough); ++i)
+        steps.push_back(step());
 }
 
 /// The middle half by their time.
@@ -157,7 +158,7 @@ std::size_t Trainer::least_of_all(plan::Planner& planner, const Profile& profile
 Planned Trainer::plan(const Profile& here) const {
     Profile profile = here;
     profile.rank = 0;  // all processes follow one plan
-    const Clock::time_point begin = Clock::now();
+    const Moment begin = options_.clock();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
     if (const std::size_t most = profile.usable_bytes(); options_.budget > most) {
         throw Error(fmt::format("{}: {}: use at most {}", options_.spell("budget", fmt::to_string(options_.budget)),
@@ -187,7 +188,7 @@ Planned Trainer::plan(const Profile& here) const {
     planned.simulated = planner.plans_simulated();
     planned.rehearsed = planner.plans_rehearsed();
     planned.explanation = planner.explain(planned.plan);
-    planned.seconds = since(begin);
+    planned.seconds = seconds_since(begin, options_.clock);
     return planned;
 }
 

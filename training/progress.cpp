@@ -69,17 +69,21 @@ std::string work_line(const std::string& what, std::int64_t done, std::int64_t a
     return fmt::format("{} {}/{} {}  left {}", what, done, all, unit, duration(left)).substr(0, columns);
 }
 
-Progress::Progress(std::int64_t steps, std::string unit, std::int64_t first)
-    : steps_(steps), unit_(std::move(unit)), first_(first), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Progress::Progress(std::int64_t steps, std::string unit, std::int64_t first, Clock clock)
+    : steps_(steps),
+      unit_(std::move(unit)),
+      first_(first),
+      clock_(std::move(clock)),
+      terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 bool Progress::draws(std::int64_t step) const {
     if (step == steps_) return true;
-    if (terminal_) return Clock::now() - last_ >= std::chrono::milliseconds(100);
+    if (terminal_) return clock_() - last_ >= std::chrono::milliseconds(100);
     return (step - first_) % std::max<std::int64_t>(1, (steps_ - first_) / 20) == 0;
 }
 
 bool Progress::due(std::int64_t step) {
-    const auto now = Clock::now();
+    const Moment now = clock_();
     if (!draws(step) && now - asked_ < std::chrono::seconds(1)) return false;
     asked_ = now;
     return true;
@@ -87,13 +91,13 @@ bool Progress::due(std::int64_t step) {
 
 void Progress::show(const Status& status) {
     if (!draws(status.step)) return;
-    const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double elapsed = std::chrono::duration<double>(clock_() - begin_).count();
     const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
     const double left = elapsed / done * static_cast<double>(steps_ - status.step);
     const std::size_t columns = columns_of(terminal_);
     const std::string line = progress_line(status, steps_, unit_, left, columns);
     if (terminal_) {
-        last_ = Clock::now();
+        last_ = clock_();
         const double share = static_cast<double>(status.step) / static_cast<double>(std::max<std::int64_t>(1, steps_));
         const int room = static_cast<int>(columns) - static_cast<int>(line.size()) - 1;  // beside the line
         const std::string drawn = room < kLeastBar ? "" : bar(share, std::min(room, kMostBar)) + ' ';
@@ -110,8 +114,8 @@ void Progress::end() {
     std::fflush(stdout);
 }
 
-WorkProgress::WorkProgress(std::string what, std::string unit)
-    : what_(std::move(what)), unit_(std::move(unit)), terminal_(isatty(STDOUT_FILENO) == 1) {}
+WorkProgress::WorkProgress(std::string what, std::string unit, Clock clock)
+    : what_(std::move(what)), unit_(std::move(unit)), clock_(std::move(clock)), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 WorkProgress::~WorkProgress() {
     if (drawn_) std::fputs("\r\x1b[K", stdout);
@@ -119,7 +123,7 @@ WorkProgress::~WorkProgress() {
 }
 
 void WorkProgress::show(std::int64_t done, std::int64_t all) {
-    const auto now = Clock::now();
+    const Moment now = clock_();
     if (now - last_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10))) return;
     last_ = now;
     const double elapsed = std::chrono::duration<double>(now - begin_).count();

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include <headroom/training/clock.hpp>
+
 namespace headroom::training {
 
 struct Status {
@@ -30,7 +32,8 @@ std::string work_line(const std::string& what, std::int64_t done, std::int64_t a
 class Progress {
   public:
     /// `first`: where a resumed training begins. Writes to stdout.
-    Progress(std::int64_t steps, std::string unit, std::int64_t first = 0);
+    Progress(std::int64_t steps, std::string unit, std::int64_t first = 0,
+             Clock clock = std::chrono::steady_clock::now);
 
     /// Whether to wait for the results of the steps so far: if `show` would draw them, and once a second.
     bool due(std::int64_t step);
@@ -41,24 +44,24 @@ class Progress {
     void end();
 
   private:
-    using Clock = std::chrono::steady_clock;
     bool draws(std::int64_t step) const;
 
     std::int64_t steps_;
     std::string unit_;
     std::int64_t first_;
+    Clock clock_;
     bool terminal_;
     bool drawn_ = false;
-    Clock::time_point begin_ = Clock::now();
-    Clock::time_point last_{};
-    Clock::time_point asked_ = begin_;
+    Moment begin_ = clock_();
+    Moment last_{};
+    Moment asked_ = begin_;
 };
 
 /// The progress of other long work, such as a validation: a line that is redrawn on a terminal and disappears at the
 /// end; elsewhere a line every ten seconds.
 class WorkProgress {
   public:
-    WorkProgress(std::string what, std::string unit);
+    WorkProgress(std::string what, std::string unit, Clock clock = std::chrono::steady_clock::now);
     ~WorkProgress();
     WorkProgress(const WorkProgress&) = delete;
     WorkProgress& operator=(const WorkProgress&) = delete;
@@ -66,13 +69,13 @@ class WorkProgress {
     void show(std::int64_t done, std::int64_t all);
 
   private:
-    using Clock = std::chrono::steady_clock;
     std::string what_;
     std::string unit_;
+    Clock clock_;
     bool terminal_;
     bool drawn_ = false;
-    Clock::time_point begin_ = Clock::now();
-    Clock::time_point last_ = begin_;
+    Moment begin_ = clock_();
+    Moment last_ = begin_;
 };
 
 }  // namespace headroom::training

@@ -168,7 +168,7 @@ Task::Batch Session::batch_of(std::int64_t step, std::int64_t round) {
 
 /// None unless it is wanted, in the last round of a step in which other ranks have a micro-batch.
 std::optional<Task::Batch> Session::next_batch(bool wanted) {
-    const auto begin = std::chrono::steady_clock::now();
+    const Moment begin = options_.clock();
     std::optional<Task::Batch> batch;
     try {
         if (wanted) batch = batch_of(steps_done_, accumulator_->micro_batches());
@@ -176,7 +176,7 @@ std::optional<Task::Batch> Session::next_batch(bool wanted) {
         expect_readable(&error);
     }
     expect_readable(nullptr);
-    loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    loading_seconds_ += std::chrono::duration<double>(options_.clock() - begin).count();
     return batch;
 }
 

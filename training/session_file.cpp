@@ -1,4 +1,7 @@
 // A training in a file: what its parts are, and what the program was told, as one JSON object.
+#include <set>
+#include <string>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -21,14 +24,28 @@ constexpr const char* kPlan = "plan";
 constexpr const char* kBest = "best_validation_loss";
 constexpr const char* kSinceBest = "validations_since_best";
 
-/// Names the first field of a section that differs between what was saved and what was asked for.
+/// Null where there is none.
+Json field(const Json& json, const std::string& name) { return json.is_object() ? json.value(name, Json()) : Json(); }
+
+/// Names the first field that differs between what was saved and what is asked for; one that only one of them has, such
+/// as a size of another kind of model, comes behind those that both have.
 void expect_same(const std::string& section, const Json& saved, const Json& asked) {
-    for (const auto& [name, value] : asked.items()) {
-        if (saved.contains(name) && saved[name] == value) continue;
-        if (value.is_structured())
-            throw Error(fmt::format("it was trained with another {}; use the same data", section));
-        throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
-                                saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
+    std::set<std::string> names;
+    for (const Json* json : {&saved, &asked}) {
+        if (!json->is_object()) continue;
+        for (const auto& [name, value] : json->items()) names.insert(name);
+    }
+    const auto text = [](const Json& value) { return value.is_null() ? "none" : value.dump(); };
+    for (const bool both : {true, false}) {
+        for (const std::string& name : names) {
+            const Json before = field(saved, name), now = field(asked, name);
+            if (before == now || both != (!before.is_null() && !now.is_null())) continue;
+            if (before.is_object() || now.is_object()) expect_same(name, before, now);
+            if (before.is_structured() || now.is_structured())
+                throw Error(fmt::format("it was trained with another {}; use the same data", section));
+            throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
+                                    text(before), text(now)));
+        }
     }
 }
 
@@ -74,10 +91,7 @@ class Session::Description {
         const std::int64_t since_best = values.contains(kSinceBest) ? state_counter(values, kSinceBest) : 0;
         const Json saved = Json::parse(text, nullptr, false);
         if (!saved.is_object()) throw FileError(fmt::format("what {} wrote into it is damaged", name));
-        const Json asked = describe();
-        for (const auto& [section, fields] : asked.items()) {
-            expect_same(section, saved.value(section, Json::object()), fields);
-        }
+        expect_same(name, saved, describe());
         expect_samples(values);
         session_.steps_done_ = steps;
         session_.best_ = best;

@@ -76,8 +76,8 @@ class Trainer::Reporter {
         : session_(session),
           trainer_(trainer),
           options_(trainer.options_),
-          progress_(session.steps(), options_.unit, session.steps_done()),
-          throughput_(session.steps() - session.steps_done(), Throughput::Clock::now()),
+          progress_(session.steps(), options_.unit, session.steps_done(), options_.clock),
+          throughput_(session.steps() - session.steps_done(), options_.clock()),
           log_(options_, session.steps_done(), session.steps_done() >= session.steps()),
           units_(static_cast<double>(options_.accumulate * options_.batch * options_.units)),
           looked_at_(session.steps_done()) {}
@@ -92,7 +92,7 @@ class Trainer::Reporter {
     void look(std::int64_t leave) {
         const std::vector<optim::StepResult> results = session_.results(leave);
         if (results.empty()) return;
-        throughput_.look(static_cast<std::int64_t>(results.size()), units_, Throughput::Clock::now());
+        throughput_.look(static_cast<std::int64_t>(results.size()), units_, options_.clock());
         for (const optim::StepResult& result : results) {
             ++looked_at_;
             if (result.finite) loss_.add(result.loss);
@@ -120,13 +120,13 @@ class Trainer::Reporter {
         log_.validation(validated_, validation_);
         log_.flush();
         for (const auto& hook : trainer_.after_validation_) hook({validated_, validation_, best});
-        throughput_.begin(Throughput::Clock::now());
+        throughput_.begin(options_.clock());
         return validation_;
     }
 
     void save() {
         session_.save(options_.save);
-        throughput_.begin(Throughput::Clock::now());
+        throughput_.begin(options_.clock());
     }
 
     void end() {
@@ -145,7 +145,7 @@ class Trainer::Reporter {
             validation_ = session_.validate();
             return;
         }
-        WorkProgress progress("validation", "batches");
+        WorkProgress progress("validation", "batches", options_.clock);
         validation_ = session_.validate([&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
     }
     void print(bool saved) const {
@@ -196,7 +196,7 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
     while (session.steps_done() < std::min(stop, all) && !(asked = agreed(interrupt && interrupt->requested())) &&
            !(early = impatient())) {
         const StepCounts before = counts_of(session.context());
-        const auto begin = Throughput::Clock::now();
+        const Moment begin = options_.clock();
         session.step();
         reporter.count(counts_of(session.context()) - before);
         if (std::exchange(first, false) && options_.print) name_missing_cudnn(session.context());
@@ -211,7 +211,7 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
         }
         if (last_step) {
             constexpr double unknown = std::numeric_limits<double>::infinity();
-            const std::chrono::duration<double> seconds = Throughput::Clock::now() - begin;
+            const std::chrono::duration<double> seconds = options_.clock() - begin;
             last_step->keep(validates ? unknown : seconds.count());
         }
         if (validates) reporter.validate();

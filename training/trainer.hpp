@@ -91,7 +91,7 @@ struct Report {
     std::int64_t steps = 0;                ///< done, including steps before a resume
     bool complete = false;                 ///< true unless a signal or `stop_after` ended it early
     int signal = 0;                        ///< the signal that ended it early, or 0
-    std::optional<double> train_loss;      ///< the mean of the last hundred steps
+    std::optional<double> train_loss;      ///< the mean of the last hundred steps that were finite
     std::optional<Validation> validation;  ///< after the last step, if that was reached
     double rate = 0;                       ///< `unit`s per second
     std::optional<double> step_seconds;    ///< the median of the steps behind the first ones

@@ -108,6 +108,14 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
             anew_.push_back(fmt::format("--{} {} (was {})", name, value_of(*option), text));
         }
     }
+    for (const CLI::Option* option : app_.get_options()) {
+        if (!option->get_configurable() || option->count() == 0) continue;
+        const std::string& name = option->get_lnames().front();
+        if (stored.contains(name)) continue;
+        given_.insert(name);
+        if (!equal(value_of(*option), option->get_default_str()))
+            anew_.push_back(fmt::format("--{} {} (was not given)", name, value_of(*option)));
+    }
     return items;
 }
 

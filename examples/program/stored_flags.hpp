@@ -22,7 +22,7 @@ class StoredFlags {
 
     /// The file to resume; empty without --resume.
     const std::string& file() const { return file_; }
-    /// Of the stored flags, those that the command line changed: "--lr 0.01 (was 0.001)".
+    /// Those that the command line changed: "--lr 0.01 (was 0.001)", "--ignore 255 (was not given)".
     const std::vector<std::string>& anew() const { return anew_; }
     /// Whether the command line has this flag, as --recompute by "recompute".
     bool given(const std::string& name) const;
@@ -40,7 +40,7 @@ class StoredFlags {
     const CLI::App& app_;
     std::string file_;
     std::vector<std::string> anew_;
-    std::set<std::string> given_;  ///< of those that are stored
+    std::set<std::string> given_;  ///< on the command line that resumes
 };
 
 /// Gives an option the value that follows from another one, such as the width from a file with a model. Errors: wrong

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -95,6 +96,33 @@ TEST(Policy, RulesNameOneOpAmongItsLike) {
     EXPECT_EQ(replayed("net", rules({{.path = "net", .call = 1, .ordinal = 1, .answer = Answer::recompute}})), 1u);
     EXPECT_EQ(replayed("net", rules({{.path = "net", .op = "relu", .ordinal = 1, .answer = Answer::recompute}})), 0u);
     EXPECT_EQ(replayed("net", rules({{.path = "*.inner", .op = "gelu_tanh", .answer = Answer::recompute}})), 2u);
+}
+
+/// One that is attached later goes before the earlier ones: the same pattern again, or another one that fits as well.
+TEST(Policy, TheLastOneThatWasAttachedAnswers) {
+    const auto replayed_by = [](const std::vector<std::pair<std::string, Policy>>& attached) {
+        Context context = Context::cpu({.threads = 1});
+        TwoCalls net(context);
+        for (const auto& [pattern, policy] : attached) context.policy(pattern, policy);
+        net.train();
+        return context.tape().statistics().replayed;
+    };
+    const std::uint64_t all = replayed_by({{"net", recompute_all()}}), none = 0;
+    ASSERT_GT(all, none);
+    EXPECT_EQ(replayed_by({{"net", recompute_all()}, {"net", recompute_all()}}), all);
+    EXPECT_EQ(replayed_by({{"net", keep_all()}, {"net", recompute_all()}}), all);
+    EXPECT_EQ(replayed_by({{"net", recompute_all()}, {"net", keep_all()}}), none);
+    EXPECT_EQ(replayed_by({{"net", recompute_all()}, {"*", keep_all()}}), none);
+    EXPECT_EQ(replayed_by({{"net", recompute_all()}, {"net", keep_all()}, {"net", recompute_all()}}), all);
+    // After a step, too, that has gone by the first one.
+    Context context = Context::cpu({.threads = 1});
+    TwoCalls net(context);
+    for (const bool again : {true, false, true}) {
+        context.policy("net", again ? recompute_all() : keep_all());
+        const std::uint64_t before = context.tape().statistics().replayed;
+        net.train();
+        EXPECT_EQ(context.tape().statistics().replayed - before, again ? all : none);
+    }
 }
 
 TEST(Policy, TheLastRuleThatFitsAnswers) {

@@ -1,6 +1,7 @@
 // What a process reads of its environment about the job that it is one of.
 #include <headroom/dist/world.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/dist/internal/processors.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
@@ -52,6 +54,20 @@ TEST_F(World, IsThatOfALauncherWhichAnMpiHasStarted) {
     tell({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}});
     EXPECT_EQ(dist::World::join().rank(), 3);
     EXPECT_EQ(dist::World::told_rank(), 3);
+}
+
+/// Ranks on other machines take none of this one's processors.
+TEST_F(World, SharesItsProcessorsWithTheRanksOfItsMachineAlone) {
+    tell({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "64"}});
+    const int processors = Processors::of_machine();
+    if (Processors::allowed().count() < processors) GTEST_SKIP() << "this process may not run on all processors";
+    const auto threads = [](const char* local_ranks) {
+        tell({{"LOCAL_WORLD_SIZE", local_ranks}});
+        return dist::World::join().threads();
+    };
+    EXPECT_EQ(threads("1"), processors);
+    EXPECT_EQ(threads("2"), std::max(1, processors / 2));
+    EXPECT_EQ(threads("64"), std::max(1, processors / 64));
 }
 
 TEST_F(World, OfOneIsAlone) {

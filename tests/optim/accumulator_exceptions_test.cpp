@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -133,6 +134,38 @@ TEST_F(AccumulatorExceptions, AStepThatFailedOnTheWayNeedsAReset) {
     two();
     steps.step(0.01);
     EXPECT_EQ(model.values(), expected_values());
+}
+
+/// What the device has counted of a step that failed is taken back: later steps' results lie in their own places.
+TEST_F(AccumulatorExceptions, ResultsBehindAStepThatFailedAreThoseOfTheSteps) {
+    struct Counted final : Optimizer {
+        explicit Counted(Parameters& of) : Optimizer(of, "counted", {}, 0, {}) {}
+        void update(const Range&, const Array&) override {
+            if (fails) throw DeviceError("a launch");
+        }
+        bool fails = false;
+    } counted(model.parameters);
+    constexpr std::int64_t kept = 4;
+    GradientAccumulator steps(model.parameters, counted, {.kept_results = kept});
+    const auto step = [&](std::int64_t size, bool fails) {
+        steps.accumulate([&] { return model.loss(0, size); });
+        counted.fails = fails;
+        if (!fails) return steps.step(0.01);
+        EXPECT_THAT([&] { steps.step(0.01); }, throws<DeviceError>("a launch"));
+        steps.reset();
+    };
+    std::vector<double> expected;
+    for (std::int64_t size = 1; size <= 2 * kept + 1; ++size) {
+        for (std::int64_t failures = size % 3; failures > 0; --failures) step(31, true);
+        step(size, false);
+        expected.push_back(static_cast<double>(size));
+        EXPECT_EQ(steps.result().terms, size);
+        if (size % kept != 0) continue;
+        std::vector<double> terms;
+        for (const StepResult& result : steps.results()) terms.push_back(result.terms);
+        EXPECT_EQ(terms, std::vector<double>(expected.end() - kept, expected.end()));
+    }
+    EXPECT_EQ(counted.steps(), 2 * kept + 1);
 }
 
 TEST_F(AccumulatorExceptions, AStepThatCannotBeginMayBeRepeated) {

@@ -139,41 +139,54 @@ TEST(OptimizerState, ExistsForWhatIsOrWasTrained) {
     EXPECT_FLOAT_EQ(read(context, optimizer.state_dict().arrays[0].array)[0], 0.1);
 }
 
-/// The state of blocks of four elements, which is counted up.
+/// The state of blocks of so many elements, which is counted up.
 class Blocks : public Optimizer {
   public:
-    explicit Blocks(Parameters& parameters)
-        : Optimizer(parameters, "blocks", {{.name = "count", .dtype = Dtype::i32, .block = 32}}, 0.0, {}) {}
+    Blocks(Parameters& parameters, std::int64_t block)
+        : Optimizer(parameters, "blocks", {{.name = "count", .dtype = Dtype::i32, .block = block}}, 0.0, {}),
+          block_(block) {}
 
     std::vector<std::int64_t> elements;  ///< of the ranges of the last step
 
   private:
     void update(const Range& range, const Array&) override {
         EXPECT_EQ(range.gradient.numel(), range.values.numel());
-        EXPECT_EQ(range.state[0].numel(), (range.values.numel() + 31) / 32);
+        EXPECT_EQ(range.state[0].numel(), (range.values.numel() + block_ - 1) / block_);
         for (std::int64_t i = 0; i < range.state[0].numel(); ++i) ++range.state[0].as<std::int32_t>()[i];
         elements.push_back(range.values.numel());
     }
+
+    std::int64_t block_;
 };
 
+/// Also of blocks that are larger than the room of a parameter, which begin anew with each of them.
 TEST(OptimizerState, MayHaveADtypeAndBlocksOfItsOwn) {
-    Context context = Context::cpu({.threads = 1});
-    Regression model(context);
-    Blocks optimizer(model.parameters);
-    test::set_gradients(model.parameters, 1.0);
-    optimizer.step(0.1);
-    const std::vector<NamedArray> state = optimizer.state_dict().arrays;
-    ASSERT_EQ(state.size(), 4u);
-    for (std::size_t i = 0; i < 4; ++i) {
-        const std::int64_t elements = model.parameters.all()[i].tensor.numel();
-        EXPECT_EQ(state[i].array.shape(), Shape{(elements + 31) / 32});
-        EXPECT_EQ(state[i].array.dtype, Dtype::i32);
-        for (const double count : read(context, state[i].array)) EXPECT_EQ(count, 1.0) << state[i].name;
+    bool larger = false, smaller = false;
+    for (const std::int64_t block : {1, 4, 32, 128, 1024, 65536}) {
+        Context context = Context::cpu({.threads = 1});
+        Regression model(context);
+        Blocks optimizer(model.parameters, block);
+        test::set_gradients(model.parameters, 1.0);
+        optimizer.step(0.1);
+        optimizer.step(0.1);
+        const std::vector<NamedArray> state = optimizer.state_dict().arrays;
+        ASSERT_EQ(state.size(), 4u);
+        std::int64_t room = 0;
+        for (std::size_t i = 0; i < 4; ++i) {
+            const Parameter& parameter = model.parameters.all()[i];
+            EXPECT_EQ(state[i].array.numel(), (parameter.tensor.numel() + block - 1) / block);
+            EXPECT_EQ(state[i].array.dtype, Dtype::i32);
+            for (const double count : read(context, state[i].array))
+                EXPECT_EQ(count, 2.0) << state[i].name << " in blocks of " << block;
+            room += parameter.room;
+            larger |= block > parameter.room;
+            smaller |= block < parameter.room;
+        }
+        std::int64_t all = 0;
+        for (const std::int64_t elements : optimizer.elements) all += elements;
+        EXPECT_EQ(all, 2 * room);
     }
-    std::int64_t all = 0, room = 0;
-    for (const std::int64_t elements : optimizer.elements) all += elements;
-    for (const Parameter& parameter : model.parameters.all()) room += parameter.room;
-    EXPECT_EQ(all, room);
+    EXPECT_TRUE(larger && smaller);
 }
 
 TEST(OptimizerGroups, HaveRatesAndWeightDecayOfTheirOwn) {

@@ -585,8 +585,10 @@ FAULTS = [
     # --- What is said of memory that does not suffice.
     *of("advice", "core/rehearsal.cpp", "nn_refused_test", "*",
         ("advice: all of it, up to a limit", "profile.endless()", "profile.limited(2 * report.limit)"),
-        ("advice: a limit that was not tried", "            peak_of(profile.limited(limit), program);\n",
-         "            if (limit != least) peak_of(profile.limited(limit), program);\n")),
+        ("advice: a limit that was not tried", "            peak_of(profile.limited(pages * page_bytes), program);\n",
+         "            if (pages * page_bytes == peak.reserved) peak_of(profile.limited(pages * page_bytes), program);\n")),
+    *of("advice", "core/rehearsal.cpp", "training_limits_test", "*IsTheLeast*",
+        ("advice: a limit above the least", "refused + 1 < enough;", "refused + 3 < enough;")),
     *of("advice", "core/category.cpp", "nn_refused_test", "*",
         ("advice: no micro-batch fits, though one does", "if (fixed >= room) {", "if (fixed >= room / 2) {")),
     *of("advice", "memory/out_of_memory.cpp", "nn_refused_test", "*",

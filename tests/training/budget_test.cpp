@@ -1,22 +1,16 @@
 // A trainer with a budget: its plan keeps the training within it, and changes no bit.
 #include <cstdint>
 #include <filesystem>
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <gmock/gmock.h>
 
 #include <headroom/core/ops/batch_norm.hpp>
-#include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
-#include <headroom/training/data_task.hpp>
+#include <headroom/tests/training/deep_task.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
@@ -25,32 +19,10 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using Points = data::MemoryDataset<std::int32_t>;
+using Points = test::DeepPoints;
+using test::Deep;
 
-constexpr std::int64_t kWidth = 128, kBatch = 2048;
-
-/// A deep perceptron: what it keeps for backward is more than its weights.
-class Deep : public DataTask<Points> {
-  public:
-    Deep(Parameters& parameters, std::int64_t batch, const Points& points)
-        : DataTask(parameters, shuffled(points, points, batch, 7)), out_(nn::Path(parameters) / "out", kWidth, 2) {
-        for (int i = 0; i < 16; ++i) {
-            const std::int64_t in = i == 0 ? 2 : kWidth;
-            layers_.push_back(
-                std::make_unique<nn::Linear>(nn::Path(parameters) / ("layer" + std::to_string(i)), in, kWidth));
-        }
-    }
-    Loss loss(const Batch& batch) override {
-        Tensor x = batch[0];
-        for (const auto& layer : layers_) x = tanh((*layer)(x));
-        return cross_entropy(out_(x), batch[1]);
-    }
-    Validation validate(const Watch&) override { return {}; }
-
-  private:
-    std::vector<std::unique_ptr<nn::Linear>> layers_;
-    nn::Linear out_;
-};
+constexpr std::int64_t kBatch = test::kDeepBatch;
 
 /// Its batches are normalised on the device, by ops that lie on the tape when a micro-batch begins.
 class DeepOnDevice final : public Deep {
@@ -85,15 +57,7 @@ class BudgetTest : public ::testing::Test {
     std::string path(const std::string& name) const { return folder_.path() / name; }
 
   private:
-    static Points made() {
-        std::vector<float> features(2 * kBatch);
-        std::iota(features.begin(), features.end(), 0.0f);
-        for (float& feature : features) feature /= kBatch;
-        std::vector<std::int32_t> labels(kBatch);
-        for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 2);
-        return {features, {2}, labels};
-    }
-    Points points_ = made();
+    Points points_ = test::deep_points();
     test::ScratchFolder folder_;
 };
 

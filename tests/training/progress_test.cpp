@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include <headroom/tests/training/hand_clock.hpp>
+
 namespace headroom::training {
 namespace {
 
@@ -25,6 +27,46 @@ TEST(ProgressTest, SaysAllThatFits) {
 TEST(ProgressTest, SaysHowFarOtherWorkIs) {
     EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 79), "validation 12/100 batches  left 4:20");
     EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 10), "validation");
+}
+
+/// Where nothing is redrawn: about twenty times in all, counted from where a resumed training begins.
+TEST(ProgressTest, LooksWhereItDrawsAndOnceASecond) {
+    ::testing::internal::CaptureStdout();
+    test::HandClock clock;
+    Progress progress(100, "tokens", 20, clock.now());
+    EXPECT_FALSE(progress.due(21));
+    EXPECT_TRUE(progress.due(24));
+    clock.move(0.75);
+    EXPECT_FALSE(progress.due(25));
+    clock.move(0.25);
+    EXPECT_TRUE(progress.due(26));
+    clock.move(0.75);
+    EXPECT_FALSE(progress.due(27)) << "a second since the last look";
+    EXPECT_TRUE(progress.due(28));
+    clock.move(0.75);
+    EXPECT_FALSE(progress.due(29)) << "a look that draws counts, too";
+    EXPECT_TRUE(progress.due(100));
+    for (const std::int64_t step : {29, 30, 32}) progress.show({.step = step, .loss = 2.5, .rate = 10});
+    clock.move(57.5);  // 60 in all
+    progress.show({.step = 40, .loss = 2.5, .rate = 10});
+    progress.show({.step = 100, .loss = 2.5, .rate = 10});
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+              "step 32/100  loss 2.5000  left 0:14  10 tokens/s  peak 0 B\n"
+              "step 40/100  loss 2.5000  left 3:00  10 tokens/s  peak 0 B\n"
+              "step 100/100  loss 2.5000  left 0:00  10 tokens/s  peak 0 B\n");
+}
+
+/// A line now and then, with the time that the batches which are left will take.
+TEST(ProgressTest, AValidationHasTheTimeThatIsLeft) {
+    ::testing::internal::CaptureStdout();
+    test::HandClock clock;
+    WorkProgress progress("validation", "batches", clock.now());
+    for (std::int64_t done = 1; done <= 8; ++done) {
+        clock.move(4);
+        progress.show(done, 8);
+    }
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+              "validation 3/8 batches  left 0:20\nvalidation 6/8 batches  left 0:08\n");
 }
 
 TEST(ProgressTest, BigNumbersStayInTheirColumns) {

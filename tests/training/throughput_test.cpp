@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kUnits = 100;  // of a step, which takes 10 ms: 10,000 per second
 
-Throughput::Moment at(double milliseconds) {
-    return Throughput::Moment(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6)));
+Moment at(double milliseconds) {
+    return Moment(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6)));
 }
 
 TEST(ThroughputTest, StepsThatAreSeenTogetherShareTheTime) {
@@ -34,6 +34,19 @@ TEST(ThroughputTest, AStepThatWasDoneLongAgoIsNoFasterForIt) {
     throughput.look(1, kUnits, at(40));
     throughput.look(1, kUnits, at(40.001));
     EXPECT_NEAR(throughput.rate(), 10'000, 1);
+}
+
+TEST(ThroughputTest, TheMedianIsThatOfStepsNotOfLooks) {
+    Throughput throughput(1, at(0));
+    EXPECT_FALSE(throughput.step_seconds());
+    throughput.look(5, kUnits, at(50));  // 10 ms each
+    EXPECT_DOUBLE_EQ(*throughput.step_seconds(), 0.01);
+    throughput.look(1, kUnits, at(90));
+    throughput.look(1, kUnits, at(110));
+    throughput.look(1, kUnits, at(150));
+    EXPECT_DOUBLE_EQ(*throughput.step_seconds(), 0.01);  // five of eight
+    throughput.look(3, kUnits, at(210));
+    EXPECT_DOUBLE_EQ(*throughput.step_seconds(), 0.02);  // the sixth of eleven
 }
 
 TEST(ThroughputTest, LeavesOutWhatIsNoStep) {

@@ -2,24 +2,22 @@
 // Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together
 // shares the time since the last look. The first steps warm caches up and are left out.
 //
-//     Throughput throughput(steps, Throughput::Clock::now());
-//     throughput.look(10, 10 * batch, Throughput::Clock::now());
+//     Throughput throughput(steps, clock());
+//     throughput.look(10, 10 * batch, clock());
 //     fmt::print("{} samples/s\n", throughput.rate());
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <headroom/training/clock.hpp>
+
 namespace headroom::training {
 
 class Throughput {
   public:
-    using Clock = std::chrono::steady_clock;
-    using Moment = Clock::time_point;
-
     Throughput(std::int64_t steps, Moment begin) : warm_up_(steps >= 20 ? 10 : steps / 2), last_(begin) {}
     /// `steps` of `units` each are done, and were not at the last look. While warming up, nothing may be queued behind
     /// them, so that the steps which count begin now.
@@ -34,7 +32,8 @@ class Throughput {
         }
         units_ += done;
         seconds_ += seconds;
-        step_seconds_.push_back(seconds / static_cast<double>(steps));
+        step_seconds_.emplace_back(seconds / static_cast<double>(steps), steps);
+        counted_ += steps;
     }
     /// The next steps begin now: what was done since the last look was something else, and nothing is queued.
     void begin(Moment now) { last_ = now; }
@@ -44,10 +43,12 @@ class Throughput {
     /// The median of the steps, where those of one look took equally long; none before anything was counted.
     std::optional<double> step_seconds() const {
         if (step_seconds_.empty()) return std::nullopt;
-        std::vector<double> sorted = step_seconds_;
-        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-        std::nth_element(sorted.begin(), middle, sorted.end());
-        return *middle;
+        std::vector<std::pair<double, std::int64_t>> sorted = step_seconds_;
+        std::sort(sorted.begin(), sorted.end());
+        std::int64_t before = 0;  // steps that took less
+        const auto middle = std::find_if(sorted.begin(), sorted.end(),
+                                         [&](const auto& look) { return (before += look.second) > counted_ / 2; });
+        return middle->first;
     }
     /// How long all steps took, those that warm up included.
     double seconds() const { return warm_up_seconds_ + seconds_; }
@@ -59,7 +60,8 @@ class Throughput {
     double units_ = 0;
     double seconds_ = 0;
     double recent_ = 0;
-    std::vector<double> step_seconds_;
+    std::int64_t counted_ = 0;                                   ///< steps behind the first ones
+    std::vector<std::pair<double, std::int64_t>> step_seconds_;  ///< of a step, and steps, for each look
 };
 
 }  // namespace headroom::training

@@ -1,0 +1,14 @@
+#pragma once
+// The time by which a training measures itself: `std::chrono::steady_clock::now`, or a clock that a test moves.
+//
+//     training::TrainerOptions options;
+//     options.clock = [&] { return training::Moment(simulated); };  // of nanoseconds
+#include <chrono>
+#include <functional>
+
+namespace headroom::training {
+
+using Moment = std::chrono::steady_clock::time_point;
+using Clock = std::function<Moment()>;
+
+}  // namespace headroom::training
