@@ -151,8 +151,8 @@ std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& prof
 
 /// The least budget that all processes keep to.
 std::size_t Trainer::least_of_all(plan::Planner& planner, const Profile& profile) const {
-    const std::size_t least = planner.floor_bytes();
-    return profile.ranks > 1 ? reserved_by_any(planner.fit(least), profile) : least;
+    const std::size_t least = planner.floor_bytes();  // the plan for it may reserve less
+    return profile.ranks > 1 ? std::max(least, reserved_by_any(planner.fit(least), profile)) : least;
 }
 
 Planned Trainer::plan(const Profile& here) const {
