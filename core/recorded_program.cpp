@@ -84,6 +84,8 @@ OpMemory ProgramRecorder::op_ends() {
 void ProgramRecorder::recorded(const Record& record) {
     forward_.resize(record.index);
     forward_.push_back(op_ends());
+    saves_.resize(record.index);
+    saves_.push_back(record.differentiable);
     forget(record.index);
     for (const Slot& slot : record.input_slots()) {
         if (!slot.value || slot.value->storage) continue;
@@ -138,6 +140,7 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         }
         return place->second;
     };
+    std::string kind;
     for (const Record* record : records) {
         RecordedOp& op = program_.ops.emplace_back();
         op.path = context_.memory().path(record->path);
@@ -155,9 +158,13 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         }
         for (const Value* value : record->values()) op.outputs.push_back(number_of(value, record->index));
         for (const Slot& slot : record->saved_slots()) {
-            if (slot.value && record->differentiable) op.saved.push_back(number_of(slot.value, RecordedValue::kNone));
+            if (slot.value && saves_[record->index]) op.saved.push_back(number_of(slot.value, RecordedValue::kNone));
         }
+        if (op.is_cast) continue;  // a matter of what was cast before
+        kind += op.path + ' ' + op.name;
+        for (const std::uint32_t value : op.outputs) kind += program_.values[value].geometry.shape.to_string();
     }
+    kinds_.insert(std::move(kind));
 }
 
 }  // namespace headroom

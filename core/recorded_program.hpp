@@ -49,10 +49,12 @@ struct RecordedOp {
     bool differentiable = false;  ///< it has run backward
     std::vector<RecordedInput> inputs;
     std::vector<std::uint32_t> outputs;  ///< values, then the ones that it made for its own backward
-    std::vector<std::uint32_t> saved;    ///< values that its backward reads
-    std::uint32_t replays = 0;           ///< how often backward ran it again
-    bool after_replay = false;           ///< its own backward came right after ops that ran again for it
-    Operations operations;               ///< of its products; 0 for the others
+    /// Values that its backward reads. Of one that is not differentiable, as no loss depends on it: that are kept for
+    /// it until backward begins.
+    std::vector<std::uint32_t> saved;
+    std::uint32_t replays = 0;  ///< how often backward ran it again
+    bool after_replay = false;  ///< its own backward came right after ops that ran again for it
+    Operations operations;      ///< of its products; 0 for the others
     OpMemory forward, backward;
 };
 

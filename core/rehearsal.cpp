@@ -76,15 +76,16 @@ std::string advice(const MemoryReport& report) {
 }  // namespace
 
 Rehearsal rehearse(const Profile& profile, const Program& program) {
-    RecordedProgram recorded;
+    Rehearsal result;
     const auto recording = [&](Context& dry) {
         ProgramRecorder recorder(dry);
         program(dry);
-        recorded = recorder.take();
+        result.program = recorder.take();
+        result.kinds = recorder.kinds();
     };
     try {
-        MemoryPeak peak = peak_of(profile, recording);
-        return {std::move(peak), std::move(recorded)};
+        result.peak = peak_of(profile, recording);
+        return result;
     } catch (const OutOfMemory& error) {
         MemoryReport report = error.report();
         try {

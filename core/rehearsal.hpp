@@ -20,6 +20,7 @@ namespace headroom {
 struct Rehearsal {
     MemoryPeak peak;
     RecordedProgram program;  ///< of the last micro-batch that ran backward; without ops if none did
+    std::int64_t kinds = 0;   ///< how many different programs such micro-batches recorded, by ops and shapes
 };
 
 /// The peak of `program`, and what it recorded. It takes a dry context and does what docs/memory.md asks of a

@@ -14,7 +14,8 @@ Borders::Borders(const RecordedProgram& program)
         for (const RecordedInput& input : program.ops[op].inputs) {
             if (input.value != RecordedValue::kNone) last_use_[input.value] = op;
         }
-        for (const std::uint32_t value : program.ops[op].saved) saved[value] = true;
+        for (const std::uint32_t value : program.ops[op].saved)
+            saved[value] = program.ops[op].differentiable || saved[value];
     }
     for (std::uint32_t value = 0; value < program.values.size(); ++value) {
         const RecordedValue& its = program.values[value];

@@ -1,9 +1,13 @@
 #include <headroom/plan/costs.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <numeric>
+#include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -31,6 +35,41 @@ std::string op_form(const RecordedProgram& program, const RecordedOp& op) {
         form += fmt::format(" {}", form_of(value.dtype, value.geometry));
     }
     return form;
+}
+
+/// A form's sizes, and what it is without them: dtypes, ranks, and how strides fall.
+struct FormOfSizes {
+    std::string kind;
+    /// Their logarithms. The first one of a value, which mostly is of samples, counts an eighth: an op does the same
+    /// for another batch.
+    std::vector<double> sizes;
+};
+
+FormOfSizes parsed(std::string_view form) {
+    FormOfSizes result;
+    bool inside = false, of_strides = false;
+    double before = 0;
+    for (std::size_t i = 0; i < form.size();) {
+        if (form[i] == '[') of_strides = i > 0 && form[i - 1] == '/';
+        if (form[i] == '[' || form[i] == ']') inside = form[i] == '[';
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(form.data() + i, form.data() + form.size(), number);
+        if (!inside || error != std::errc()) {
+            result.kind += form[i++];
+            continue;
+        }
+        const auto size = static_cast<double>(number);
+        const bool first = form[i - 1] == '[';
+        if (!of_strides) {
+            result.sizes.push_back(std::log(std::max(size, 1.0)) / (first ? 8 : 1));
+            result.kind += '#';
+        } else {
+            result.kind += number == 0 ? '0' : first || size <= before ? '>' : '<';
+        }
+        before = size;
+        i = static_cast<std::size_t>(end - form.data());
+    }
+    return result;
 }
 
 using Samples = std::vector<double> OpTimes::*;
@@ -156,18 +195,19 @@ OpSeconds Costs::of(const RecordedProgram& program, const RecordedOp& op) const 
     if (named == kinds_.end()) return own;
     const auto same = named->second.find(op_form(program, op));
     if (same != named->second.end()) return same->second.seconds;
-    const Kind* nearest = nullptr;
-    double least = 0;
-    for (const auto& [form, kind] : named->second) {
-        const double distance = std::abs(std::log(by_rates(kind.work).forward / own.forward)) +
-                                (kind.work.half == work.half ? 0 : std::log(2));
-        if (nearest && distance >= least) continue;
-        nearest = &kind;
-        least = distance;
-    }
-    const OpSeconds its = by_rates(nearest->work);
+    constexpr double kOtherKind = 1e6;  // further than sizes can be
+    const FormOfSizes form = parsed(op_form(program, op));
+    const auto distance = [&](const auto& named_kind) {
+        const auto& [its_form, kind] = named_kind;
+        const FormOfSizes its = parsed(its_form);
+        if (its.kind != form.kind) return kOtherKind + std::abs(std::log(by_rates(kind.work).forward / own.forward));
+        return std::transform_reduce(form.sizes.begin(), form.sizes.end(), its.sizes.begin(), 0.0, std::plus(),
+                                     [](double a, double b) { return std::abs(a - b); });
+    };
+    const auto nearest = std::ranges::min_element(named->second, {}, distance);
+    const OpSeconds its = by_rates(nearest->second.work);
     const double forward = own.forward / its.forward, backward = own.backward / its.backward;
-    const OpSeconds& seconds = nearest->seconds;
+    const OpSeconds& seconds = nearest->second.seconds;
     return {seconds.forward * forward, seconds.replay * forward, seconds.backward * backward,
             seconds.backward_after_replay * backward};
 }
@@ -220,6 +260,13 @@ void Costs::measure(const std::vector<TimedRun>& runs) {
                                                    mean(all.backward_after_replay, backward)};
     }
     std::tie(outside_per_byte_, outside_per_op_) = fitted_outside(runs);
+    spread_ = 0;
+    for (const TimedRun& run : runs) {
+        const double predicted = step_seconds(run.program, run.micro_batches);
+        double off = 0;
+        for (const TimedStep& step : run.steps) off += std::abs(step.seconds - predicted);
+        if (predicted > 0) spread_ = std::max(spread_, off / predicted / static_cast<double>(run.steps.size()));
+    }
 }
 
 }  // namespace headroom::plan

@@ -70,10 +70,11 @@ class Costs {
     static Costs assumed(const Profile& profile);
 
     /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times, and
-    /// one that is like none as long as the nearest in work of its name, times the ratio of their times by rates. What
-    /// a step takes beside its ops is so much for each byte of parameters, and so much for each op of its
-    /// micro-batches, as fits the runs best. Errors: Error if times are of another number of ops than their program
-    /// has.
+    /// one that is like none as long as the nearest in shape of its name, times the ratio of their times by rates.
+    /// Nearest in shape: of the same dtypes and ranks, and laid out alike, if there is one; then by the logarithms of
+    /// the ratios of their dimensions, of which the first ones, of samples, count least. What a step takes beside its
+    /// ops is so much for each byte of parameters, and so much for each op of its micro-batches, as fits the runs best.
+    /// Errors: Error if times are of another number of ops than their program has.
     void measure(const std::vector<TimedRun>& runs);
 
     /// For each op.
@@ -83,6 +84,9 @@ class Costs {
     /// What `step_seconds` has beside ops.
     double outside_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
     bool measured() const { return !kinds_.empty(); }
+    /// Share of a step's time by which measured steps differ from what is predicted of them, in the mean, of the run in
+    /// which it is most; 0 where nothing was measured. Plans that differ by less are equally fast, as far as is known.
+    double spread() const { return spread_; }
 
   private:
     friend void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
@@ -106,6 +110,7 @@ class Costs {
     std::map<std::string, std::map<std::string, Kind>> kinds_;  ///< by name, then by shapes, strides and dtypes
     /// Of a step's seconds beside its ops: for a byte of parameters, and for an op of a micro-batch.
     double outside_per_byte_ = 0, outside_per_op_ = 0;
+    double spread_ = 0;
 };
 
 /// As JSON that people can read. Errors: FileError.

@@ -37,7 +37,8 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
                     {"threads", machine.threads},
                     {"build", machine.build},
                     {"outside_seconds_per_parameter_byte", costs.outside_per_byte_},
-                    {"outside_seconds_per_op", costs.outside_per_op_}};
+                    {"outside_seconds_per_op", costs.outside_per_op_},
+                    {"spread", costs.spread_}};
     std::vector<Json> ops;
     for (const auto& [name, kinds] : costs.kinds_) {
         for (const auto& [form, kind] : kinds) {
@@ -69,6 +70,7 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
         json.at("threads").get_to(threads);
         costs.outside_per_byte_ = seconds_in(json.at("outside_seconds_per_parameter_byte"));
         costs.outside_per_op_ = seconds_in(json.at("outside_seconds_per_op"));
+        if (json.contains("spread")) costs.spread_ = seconds_in(json.at("spread"));  // not in older files
         for (const Json& op : json.at("ops")) {
             costs.kinds_[op.at("op")][op.at("form")] = {
                 .work = {.operations = {op.at("forward_operations"), op.at("backward_operations")},

@@ -1,32 +1,19 @@
 // A plan in words.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <headroom/plan/internal/divided.hpp>
+#include <headroom/plan/internal/kind_of.hpp>
+#include <headroom/plan/internal/moves.hpp>
 #include <headroom/plan/internal/simulation.hpp>
 #include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
 
 namespace {
-
-/// "blocks.3.mlp" as "blocks.*.mlp".
-std::string kind_of(const std::string& path) {
-    std::string kind;
-    for (std::size_t begin = 0; begin < path.size();) {
-        const std::size_t end = std::min(path.find('.', begin), path.size());
-        const std::string segment = path.substr(begin, end - begin);
-        const bool number =
-            std::all_of(segment.begin(), segment.end(), [](unsigned char c) { return std::isdigit(c); });
-        kind += (begin > 0 ? "." : "") + (number ? "*" : segment);
-        begin = end + 1;
-    }
-    return kind.empty() ? "outside of modules" : kind;
-}
 
 struct Row {
     std::size_t ops = 0, again = 0, kept = 0;
@@ -49,6 +36,7 @@ std::string Planner::explain(const Plan& plan) const {
             if (names(rule, op)) answers[i] = rule.answer;
         }
     }
+    Moves(program).unite(answers);
     Simulation simulation(program);
     const Simulated simulated = simulation.run(answers);
     simulation.run(answers, simulated.peak_op, simulated.peak_in_backward);
@@ -71,7 +59,7 @@ std::string Planner::explain(const Plan& plan) const {
         text +=
             fmt::format("{:<40}{:>6}{:>12}{:>12.3f}{:>18}\n", name, row.ops, row.again, 1e3 * row.seconds, row.kept);
     };
-    for (const auto& [name, row] : rows) line(name, row);
+    for (const auto& [kind, row] : rows) line(kind.empty() ? "outside of modules" : kind, row);
     line("all", all);
     const RecordedOp& op = program.ops[simulated.peak_op];
     text += fmt::format(

@@ -62,10 +62,16 @@ Rule rule_of(const Json& json) {
 }  // namespace
 
 std::string Plan::to_string() const {
-    return fmt::format("{} micro-batch{} of {} sample{}, {}{}{} op{} run again in a step, {} bytes reserved",
-                       division.accumulate, division.accumulate == 1 ? "" : "es", division.batch,
-                       division.batch == 1 ? "" : "s", division.choice, division.choice.empty() ? "" : ", ",
-                       replayed_ops, replayed_ops == 1 ? "" : "s", peak_bytes_reserved);
+    std::string text =
+        fmt::format("{} micro-batch{} of {} sample{}", division.accumulate, division.accumulate == 1 ? "" : "es",
+                    division.batch, division.batch == 1 ? "" : "s");
+    if (whole_batch > division.batch) text += fmt::format(", split from {}: draws differ", whole_batch);
+    if (!division.choice.empty()) text += ", " + division.choice;
+    text += fmt::format(", {} op{} run again in a step, {} bytes reserved", replayed_ops, replayed_ops == 1 ? "" : "s",
+                        peak_bytes_reserved);
+    if (gain > 0) text += fmt::format(", {:.1f}% faster than keeping all", 100 * gain);
+    if (kinds > 1) text += fmt::format(", for the last of {} kinds of micro-batch", kinds);
+    return text;
 }
 
 std::vector<ProgramOp> ops_of(const RecordedProgram& program) {
@@ -142,7 +148,10 @@ std::string plan_text(const Plan& plan) {
                     {"peak_bytes_reserved", plan.peak_bytes_reserved},
                     {"step_seconds", plan.step_seconds},
                     {"measured", plan.measured},
-                    {"replayed_ops", plan.replayed_ops}};
+                    {"replayed_ops", plan.replayed_ops},
+                    {"whole_batch", plan.whole_batch},
+                    {"gain", plan.gain},
+                    {"kinds", plan.kinds}};
     std::vector<Json> rules, program;
     if (plan.policy) {
         for (const Rule& rule : plan.policy->rules()) rules.push_back(json_of(rule));
@@ -162,7 +171,13 @@ Plan parse_plan(const std::string& text, const std::string& source) {
                   .step_seconds = json.at("step_seconds"),
                   .measured = json.at("measured"),
                   .replayed_ops = count<std::uint64_t>(json, "replayed_ops")};
+        if (json.contains("whole_batch")) {  // an older plan is silent
+            plan.whole_batch = count<std::int64_t>(json, "whole_batch");
+            plan.gain = json.at("gain");
+            plan.kinds = count<std::int64_t>(json, "kinds");
+        }
         if (!(plan.step_seconds >= 0)) throw Error("step_seconds is below 0");
+        if (!(plan.gain >= 0 && plan.gain <= 1)) throw Error("gain is no share");
         if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");
         std::vector<Rule> rules;
         for (const Json& rule : json.at("rules")) rules.push_back(rule_of(rule));

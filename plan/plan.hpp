@@ -48,8 +48,13 @@ struct Plan {
     bool measured = false;                ///< the prediction is from times that were measured, not from assumed rates
     std::uint64_t replayed_ops = 0;       ///< that backward runs again in a step: of several ranks, of the first
     std::vector<ProgramOp> program = {};  ///< that it is for
+    /// Samples in a micro-batch of the workload's own division: more than `division.batch` where the plan splits it.
+    std::int64_t whole_batch = 0;
+    double gain = 0;         ///< share of a step's time that it saves beside keeping all in undivided micro-batches
+    std::int64_t kinds = 1;  ///< of micro-batches in a step, of which the last one is planned
 
-    /// "3 micro-batches of 4 samples, 120 ops run again in a step, 536870912 bytes reserved".
+    /// "3 micro-batches of 4 samples, 120 ops run again in a step, 536870912 bytes reserved"; behind the samples
+    /// ", split from 12: draws differ", if so; at the end what `gain` and `kinds` say.
     std::string to_string() const;
 };
 

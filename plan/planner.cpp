@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
 constexpr std::size_t kFloors = 4;       // plans that are rehearsed for the least budget
+constexpr double kRounding = 1e-9;       // of seconds
 
 }  // namespace
 
@@ -28,10 +29,17 @@ BudgetTooSmall::BudgetTooSmall(std::size_t budget, std::size_t least, std::size_
 
 struct Planner::Option {
     Divided* divided;
-    const Point* point;             ///< null: nothing runs again, without a policy
+    const Point* point;             ///< null: the plan adds nothing, and is no policy
     double seconds;                 ///< of a step
     std::size_t expected;           ///< bytes that it reserves
+    bool by_bytes = false;          ///< found whatever ops cost
     std::optional<Plan> plan = {};  ///< once it was rehearsed
+
+    /// Bytes that it reserves, or whole pages of what is allocated at once.
+    std::size_t at_least(std::size_t page) const {
+        if (plan) return plan->peak_bytes_reserved;
+        return (std::max(point->peak, divided->outside) + page - 1) / page * page;
+    }
 };
 
 Planner::Planner(const Profile& profile, Workload workload, Costs costs)
@@ -47,30 +55,48 @@ Planner::Planner(const Profile& profile, Workload workload, Costs costs)
         add({batch, accumulate});
         for (const std::string& choice : workload_.choices) add({batch, accumulate, choice});
     }
+    keep_all_ = divided_.front()->keep_all;
     for (const auto& one : divided_) {
-        options_.push_back({one.get(), nullptr, one->seconds, one->keep_all.peak_bytes_reserved, one->keep_all});
-        for (const Point& point : one->points) {
-            options_.push_back({one.get(), &point, one->step_seconds(point), one->expected(point.peak)});
-        }
-        options_[options_.size() - one->points.size()].plan = one->lowest;
-        for (const auto& [point, reserved] : one->known) {
-            options_.push_back({one.get(), &point, one->step_seconds(point), reserved});
-        }
+        options_.push_back(
+            {one.get(), nullptr, one->keep_all.step_seconds, one->keep_all.peak_bytes_reserved, true, one->keep_all});
+        const auto add_point = [&](const Point& point, std::size_t expected, bool by_bytes) {
+            options_.push_back({one.get(), &point, one->step_seconds(point), expected, by_bytes});
+            if (point.answers == one->lowest_points.front().answers) options_.back().plan = one->lowest;
+        };
+        for (auto point = one->points.rbegin(); point != one->points.rend(); ++point)
+            add_point(*point, one->expected(point->peak), false);
+        for (const auto& [point, reserved] : one->known) add_point(point, reserved, true);
+        for (const Point& point : one->lowest_points) add_point(point, one->expected(point.peak), true);
     }
+    // What is faster by less than the costs are sure of is not faster: keeping all undivided comes first then.
+    const double kept = keep_all_.step_seconds, sure = kept * (1 - std::max(costs_.spread(), kRounding));
+    for (Option& option : options_) {
+        if (option.seconds < kept && option.seconds >= sure) option.seconds = kept;
+        if (option.plan) option.plan = told(*option.plan, option.seconds);
+    }
+    find_floor();  // while they are in an order that no time decides
     std::stable_sort(options_.begin(), options_.end(),
                      [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
-    keep_all_ = divided_.front()->keep_all;
-    find_floor();
 }
 
-/// Of the plans that were rehearsed the one that reserves least, and of what is expected to take less than that.
+/// With what it says of itself beside the division that was asked for.
+Plan Planner::told(Plan plan, double seconds) const {
+    plan.step_seconds = seconds;
+    plan.whole_batch = workload_.division.batch;
+    plan.gain = std::max(0.0, 1 - seconds / keep_all_.step_seconds);
+    plan.kinds = kinds_;
+    return plan;
+}
+
+/// The plan that reserves least of those that are found by bytes alone: times change nothing here.
 void Planner::find_floor() {
     std::vector<Option*> lowest;
-    floor_ = keep_all_;
+    floor_ = told(keep_all_, keep_all_.step_seconds);
     const auto consider = [&](const Plan& plan) {
         if (plan.peak_bytes_reserved < floor_.peak_bytes_reserved) floor_ = plan;
     };
     for (Option& option : options_) {
+        if (!option.by_bytes) continue;
         if (option.plan) {
             consider(*option.plan);
         } else {
@@ -115,20 +141,23 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
         return nullptr;
     }
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
-    if (plain.program.replays() > 0) {
-        throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");
-    }
     result->keep_all = {.division = division,
                         .peak_bytes_allocated = plain.peak.allocated,
                         .peak_bytes_reserved = plain.peak.reserved,
                         .program = ops_of(plain.program)};
+    kinds_ = std::max(kinds_, plain.kinds);
     result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
 
     result->op_seconds = costs_.of(result->program);
     result->micro_batches = turns_of(0, profile_.ranks, division.accumulate);
-    result->seconds = costs_.step_seconds(plain.program, result->micro_batches);
-    result->keep_all.step_seconds = result->seconds;
+    result->keep_all.step_seconds = costs_.step_seconds(plain.program, result->micro_batches);
     result->keep_all.measured = costs_.measured();
+    result->keep_all.replayed_ops = replays_of_step(plain.program, *result);
+    for (RecordedOp& op : plain.program.ops) {
+        op.replays = 0;
+        op.after_replay = false;
+    }
+    result->seconds = costs_.step_seconds(plain.program, result->micro_batches);
 
     std::vector<std::vector<Answer>> known;
     std::vector<std::size_t> known_reserved;
@@ -149,10 +178,11 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     Found found = search(result->program, result->op_seconds, known);
     simulated_ += found.simulated;
     result->points = std::move(found.points);
+    result->lowest_points = std::move(found.lowest);
     for (std::size_t i = 0; i < known.size(); ++i) {
         result->known.emplace_back(std::move(found.known[i]), known_reserved[i]);
     }
-    const Point &low = result->points.front(), &high = result->points.back();
+    const Point &low = result->lowest_points.front(), &high = result->points.back();
     result->highest_slack =
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
     Option lowest{result.get(), &low, result->step_seconds(low), 0};
@@ -166,6 +196,11 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     return result;
 }
 
+/// How often backward runs ops again, of the rank that has most of a step's micro-batches.
+std::uint64_t Planner::replays_of_step(const RecordedProgram& program, const Divided& divided) {
+    return program.replays() * static_cast<std::uint64_t>(divided.micro_batches);
+}
+
 const Plan* Planner::rehearsed(Option& option) {
     if (option.plan) return &*option.plan;
     const Divided& divided = *option.divided;
@@ -177,34 +212,43 @@ const Plan* Planner::rehearsed(Option& option) {
                        .peak_bytes_reserved = rehearsal.peak.reserved,
                        .step_seconds = option.seconds,
                        .measured = costs_.measured(),
-                       .replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(divided.micro_batches),
+                       .replayed_ops = replays_of_step(rehearsal.program, divided),
                        .program = divided.keep_all.program};
+    option.plan = told(std::move(*option.plan), option.seconds);
     return &*option.plan;
+}
+
+/// The fastest plan within the budget, of one division or of all; null if there is none. Not by what plans are expected
+/// to reserve: a larger budget would find what this one left out.
+const Plan* Planner::fastest(std::size_t budget, const Divided* of) {
+    for (Option& option : options_) {
+        if ((of && option.divided != of) || option.at_least(profile_.memory.granularity) > budget) continue;
+        const Plan* const plan = rehearsed(option);
+        if (plan->peak_bytes_reserved <= budget) return plan;
+    }
+    return nullptr;
 }
 
 Plan Planner::fit(std::size_t budget) {
     if (budget < floor_bytes()) throw BudgetTooSmall(budget, floor_bytes(), keep_all_bytes());
-    for (Option& option : options_) {
-        if (option.expected > budget) continue;
-        const Plan* const plan = rehearsed(option);
-        if (plan->peak_bytes_reserved <= budget) return *plan;
-    }
-    return floor_;
+    const Plan* const plan = fastest(budget, nullptr);
+    return plan ? *plan : floor_;
 }
 
 std::vector<Plan> Planner::samples(std::size_t budget) {
     std::vector<Plan> result;
     for (const auto& one : divided_) {
-        Option* fastest = nullptr;
+        const Plan* const fast = fastest(budget, one.get());
+        if (!fast) continue;
+        result.push_back(*fast);
         Option* least = nullptr;
         for (Option& option : options_) {
             if (option.divided != one.get() || option.expected > budget) continue;
-            if (!fastest) fastest = &option;
             if (!least || option.expected < least->expected) least = &option;
         }
-        for (Option* const option : {fastest, least == fastest ? nullptr : least}) {
-            if (option && rehearsed(*option)->peak_bytes_reserved <= budget) result.push_back(*rehearsed(*option));
-        }
+        if (!least) continue;
+        const Plan* const low = rehearsed(*least);
+        if (low != fast && low->peak_bytes_reserved <= budget) result.push_back(*low);
     }
     return result;
 }

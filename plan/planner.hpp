@@ -29,12 +29,14 @@ struct Workload {
     /// Runs what docs/memory.md asks of a rehearsal on a dry context: the first steps, a validation if there is one.
     /// The forward pass of each micro-batch is in a `MicroBatchScope`, as `optim::GradientAccumulator` opens one.
     /// Called once for each division that is tried and once for each plan that is rehearsed; it must do the same each
-    /// time.
+    /// time. Where micro-batches of a step record different ops, as a generator's and a discriminator's, the last one
+    /// is planned: `Plan::kinds`. The peak is that of all of them.
     std::function<void(Context& dry, const Division& division)> run = nullptr;
     Division division = {};
     /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Those that `run`
-    /// refuses by an Error are left out. Asked once the workload has run. Results then differ by rounding; where layers
-    /// normalise by the statistics of a micro-batch, it is another training.
+    /// refuses by an Error are left out. Asked once the workload has run. What is drawn then differs, the order of
+    /// samples and dropout, and results by rounding; where samples of a micro-batch depend on each other, in batch norm
+    /// or a loss over pairs, it is another training.
     std::function<bool()> may_split = nullptr;
     /// Ways of recomputing that are known for the model, as patterns and policies: no plan is worse than these.
     std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};
@@ -63,7 +65,8 @@ class BudgetTooSmall : public Error {
 class Planner {
   public:
     /// Rehearses the workload, and searches for plans that are fast by these costs. Errors: Error for a workload that
-    /// runs no backward, opens no `MicroBatchScope`, or has policies that recompute anything already; as `fit`'s.
+    /// runs no backward or opens no `MicroBatchScope`; as `fit`'s. What the workload recomputes by policies of its own,
+    /// or by `recomputed`, is as it says; the plan decides about the rest.
     Planner(const Profile& profile, Workload workload, Costs costs);
     /// By costs that are assumed.
     Planner(const Profile& profile, Workload workload)
@@ -72,14 +75,15 @@ class Planner {
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
 
-    /// The plan that takes least time by prediction of those that reserve at most `budget` bytes. More bytes never take
-    /// more time. Errors: BudgetTooSmall; Error if the workload keeps tensors, or records another program than the
-    /// first time; those of the workload.
+    /// The plan that takes least time by prediction of those that reserve at most `budget` bytes: no other budget's
+    /// plan that reserves as little is faster. One that is faster than keeping all in undivided micro-batches is so by
+    /// more than `Costs::spread`, and says by how much. Errors: BudgetTooSmall; Error if the workload keeps tensors, or
+    /// records another program than the first time; those of the workload.
     Plan fit(std::size_t budget);
     /// For measurements: plans within the budget that together have what its plans are made of. Of each division, the
     /// one with the least memory and the fastest.
     std::vector<Plan> samples(std::size_t budget);
-    /// The least budget that there is a plan for.
+    /// The least budget that a plan was found for, by bytes alone: it is the same for all costs.
     std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
     /// What the workload reserves as it is divided, if backward runs nothing again.
     std::size_t keep_all_bytes() const { return keep_all_.peak_bytes_reserved; }
@@ -96,7 +100,10 @@ class Planner {
     struct Option;
     Rehearsal rehearse(const Divided& divided, const std::function<void(Context&)>& prepare);
     std::unique_ptr<Divided> divided(const Division& division);
+    static std::uint64_t replays_of_step(const RecordedProgram& program, const Divided& divided);
+    Plan told(Plan plan, double seconds) const;
     const Plan* rehearsed(Option& option);
+    const Plan* fastest(std::size_t budget, const Divided* of);
     void find_floor();
 
     Profile profile_;
@@ -105,6 +112,7 @@ class Planner {
     std::vector<std::unique_ptr<Divided>> divided_;
     std::vector<Option> options_;  ///< of all divisions, the fastest first
     Plan floor_, keep_all_;
+    std::int64_t kinds_ = 1;  ///< of micro-batches in a step
     std::size_t simulated_ = 0, rehearsed_ = 0;
 };
 

@@ -1,13 +1,15 @@
 #include <headroom/plan/internal/search.hpp>
 
 #include <algorithm>
-#include <map>
+#include <limits>
+#include <numeric>
 #include <optional>
-#include <string>
-#include <tuple>
+#include <random>
 #include <utility>
 
 #include <headroom/plan/internal/borders.hpp>
+#include <headroom/plan/internal/lowest.hpp>
+#include <headroom/plan/internal/moves.hpp>
 #include <headroom/plan/internal/simulation.hpp>
 
 namespace headroom::plan {
@@ -18,12 +20,11 @@ constexpr std::uint32_t kNone = RecordedValue::kNone;
 constexpr std::size_t kMostSteps = 400;      // of a descent
 constexpr std::size_t kLevels = 16;          // of a filling
 constexpr std::size_t kSmall = 64;           // ops of a program for which every start is followed
-constexpr std::uint32_t kNear = 32;          // ops about the peak that are looked at
+constexpr std::size_t kWalk = 60;            // steps of a walk below a level, for each op of a small program
 constexpr std::size_t kMostOps = 3'000'000;  // that are simulated, of all plans together
 constexpr std::size_t kExchanges = 32;       // plans that are tried to be made better in one pass
 constexpr double kLeastShare = 0.05;         // of its time that an op adds at least
 constexpr int kChain = 8;                    // ops that a move makes run again, at most
-using Answers = std::vector<Answer>;
 
 /// Plans that no other one beats in both peak and seconds.
 class Frontier {
@@ -39,11 +40,11 @@ class Frontier {
         plans_.insert(plans_.erase(place, end), std::move(plan));
     }
     const std::vector<Point>& plans() const { return plans_; }
-    /// Of the fastest plan with at most this peak, which there is.
-    double seconds_below(std::size_t peak) const {
+    /// The fastest plan with at most this peak, which there is.
+    const Point& below(std::size_t peak) const {
         const auto next = std::upper_bound(plans_.begin(), plans_.end(), peak,
                                            [](std::size_t peak, const Point& plan) { return peak < plan.peak; });
-        return std::prev(next)->seconds;
+        return *std::prev(next);
     }
     std::vector<Point> take() { return std::move(plans_); }
 
@@ -62,20 +63,8 @@ struct Move {
 class Search {
   public:
     Search(const RecordedProgram& program, std::span<const OpSeconds> seconds)
-        : program_(program), seconds_(seconds), simulation_(program) {
-        std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, std::uint32_t> casts;
-        std::vector<std::uint32_t> readers(program.values.size());
-        for (const RecordedOp& op : program.ops) {
-            for (const RecordedInput& input : op.inputs) {
-                if (input.value != kNone) ++readers[input.value];
-            }
-        }
-        for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
-            const RecordedOp& its = program.ops[op];
-            same_.push_back(its.is_cast ? casts.try_emplace({its.path, its.call, its.ordinal}, op).first->second : op);
-            shared_.push_back(its.is_cast && readers[its.outputs.front()] > 1);
-            added_.push_back(seconds[op].replay);
-        }
+        : program_(program), seconds_(seconds), moves_(program), simulation_(program) {
+        for (const OpSeconds& op : seconds) added_.push_back(op.replay);
         for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
             const double gain = seconds[op].backward - seconds[op].backward_after_replay;
             const auto& saved = program.ops[op].saved;
@@ -90,6 +79,7 @@ class Search {
     }
 
     Found run(std::span<const Answers> known) {
+        const Lowest lowest = find_lowest(program_, moves_, known);
         Answers plan(program_.ops.size(), Answer::keep);
         all_ = visit(plan);
         descend(plan, kMostSteps);
@@ -104,6 +94,12 @@ class Search {
             const auto& [outcome, answers] = starts.back();
             found.known.push_back({answers, outcome.peak, outcome.seconds});
         }
+        for (const Lowest::Plan& one : lowest.plans) {
+            Answers answers = one.answers;
+            const Outcome outcome = visit(answers);
+            found.lowest.push_back({one.answers, outcome.peak, outcome.seconds});
+        }
+        start(lowest.plans.front().answers);
         const Borders borders(program_);
         for (std::size_t parts = 2; parts <= program_.ops.size() / 2; parts += parts / 3 + 1) {
             for (const bool leaning : {false, true}) start(borders.cut(parts, leaning));
@@ -115,10 +111,13 @@ class Search {
             if (spent(0.75)) break;
             if (program_.ops.size() < kSmall || std::none_of(starts.begin(), starts.end(), beats)) fill(answers);
         }
-        sink();
-        exchange();
+        if (program_.ops.size() < kSmall) {
+            hurry();
+        } else {
+            exchange();
+        }
         found.points = frontier_.take();
-        found.simulated = simulated_;
+        found.simulated = lowest.simulated + simulated_;
         return found;
     }
 
@@ -131,7 +130,7 @@ class Search {
     };
 
     Outcome visit(Answers& answers) {
-        unite(answers);
+        moves_.unite(answers);
         const Simulated& simulated = simulation_.run(answers);
         ++simulated_;
         double seconds = 0;
@@ -140,13 +139,6 @@ class Search {
         }
         frontier_.add({answers, simulated.peak, seconds});
         return {simulated.peak, seconds, simulated.peak_op, simulated.peak_in_backward};
-    }
-
-    /// Casts in front of one op have one name, and so one answer; one that several ops read is made again by none.
-    void unite(Answers& answers) const {
-        for (std::size_t op = 0; op < answers.size(); ++op) {
-            answers[op] = shared_[op] ? Answer(Answer::keep) : answers[same_[op]];
-        }
     }
 
     /// That share of the work that a search may be.
@@ -272,42 +264,24 @@ class Search {
         }
     }
 
-    /// From the plan with the lowest peak to lower ones: turns the op that lowers it most, of those about the peak.
-    void sink() {
-        Answers answers = frontier_.plans().front().answers;
-        Outcome now = visit(answers);
-        while (!spent(1)) {
-            std::optional<std::pair<Outcome, std::uint32_t>> best;
-            const std::uint32_t end =
-                std::min<std::uint32_t>(now.op + kNear, static_cast<std::uint32_t>(answers.size()));
-            for (std::uint32_t op = now.op - std::min(now.op, kNear); op < end; ++op) {
-                turn(answers[op]);
+    /// Looks for faster plans about the fastest one below each of a row of levels.
+    void hurry() {
+        const double threshold =
+            2 * std::accumulate(added_.begin(), added_.end(), 0.0) / static_cast<double>(added_.size());
+        const std::size_t lowest = frontier_.plans().front().peak;
+        const std::size_t ops = program_.ops.size(), steps = std::min(kWalk * ops, kMostOps / 15 / ops / kLevels);
+        std::mt19937_64 random;  // NOLINT(cert-msc51-cpp): the same plans each time
+        for (std::size_t level = 0; level < kLevels; ++level) {
+            const std::size_t limit = lowest + (all_.peak - std::min(lowest, all_.peak)) / kLevels * level;
+            std::uint32_t peak_op = 0;
+            const auto seconds_within = [&](Answers& answers) {
                 const Outcome outcome = visit(answers);
-                turn(answers[op]);
-                if (outcome.peak < (best ? best->first.peak : now.peak)) best = {outcome, op};
-            }
-            if (!best) return;
-            now = best->first;
-            turn(answers[best->second]);
+                peak_op = outcome.op;
+                return outcome.peak <= limit ? outcome.seconds : std::numeric_limits<double>::infinity();
+            };
+            wander(frontier_.below(limit).answers, moves_, steps, threshold, random, seconds_within,
+                   [&] { return peak_op; });
         }
-    }
-
-    /// Turns each op whose other answer takes less time in as much memory: what runs again may make backward faster.
-    void quicken(Answers& answers, std::size_t limit) {
-        double least = visit(answers).seconds;
-        for (std::uint32_t op = 0; op < answers.size(); ++op) {
-            turn(answers[op]);
-            const Outcome outcome = visit(answers);
-            if (outcome.peak <= limit && outcome.seconds < least) {
-                least = outcome.seconds;
-            } else {
-                turn(answers[op]);
-            }
-        }
-    }
-
-    static void turn(Answer& answer) {
-        answer.choice = answer.choice == Answer::recompute ? Answer::keep : Answer::recompute;
     }
 
     /// Lets plans of the frontier free some memory and use it otherwise, for as long as that finds better ones.
@@ -317,13 +291,12 @@ class Search {
             const std::vector<Point> plans = frontier_.plans();
             const std::size_t every = std::max<std::size_t>(plans.size() / kExchanges, 1);
             for (std::size_t i = 0; i < plans.size() && !spent(1); i += every) {
-                const double before = frontier_.seconds_below(plans[i].peak);
+                const double before = frontier_.below(plans[i].peak).seconds;
                 Answers answers = plans[i].answers;
                 fill_to(answers, plans[i].peak);
                 descend(answers, 3);
                 fill_to(answers, plans[i].peak);
-                if (program_.ops.size() < kSmall) quicken(answers, plans[i].peak);
-                better |= frontier_.seconds_below(plans[i].peak) < before;
+                better |= frontier_.below(plans[i].peak).seconds < before;
             }
         }
     }
@@ -331,9 +304,8 @@ class Search {
     const RecordedProgram& program_;
     std::span<const OpSeconds> seconds_;
     std::vector<double> added_;  ///< by each op that runs again, about: backward gains from what is in caches then
+    Moves moves_;
     Simulation simulation_;
-    std::vector<std::uint32_t> same_;  ///< of each op: the one whose answer counts
-    std::vector<bool> shared_;         ///< of each op: a cast that several read
     Frontier frontier_;
     std::size_t simulated_ = 0;
     Outcome all_{};

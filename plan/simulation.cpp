@@ -77,6 +77,9 @@ void Simulation::run_backward(std::uint32_t end) {
     const auto count = static_cast<std::uint32_t>(program_.ops.size());
     for (ValueState& value : values_) value.has_home &= !value.held;  // what leaves the micro-batch is kept
     for (std::uint32_t op = count; op-- > 0;) {
+        if (!program_.ops[op].differentiable) {  // no gradient reaches it
+            for (const std::uint32_t value : saved_[op]) unpin(values_[value]);
+        }
         const auto outputs = outputs_[op];
         const bool must = std::any_of(outputs.begin(), outputs.end(),
                                       [&](auto value) { return !values_[value].present && values_[value].pins; });
@@ -250,7 +253,7 @@ void Simulation::backward(std::uint32_t op) {
     for (std::size_t i = saved.size(); i-- > 0;) {
         ValueState& value = values_[saved[i]];
         if (value.next_use == op + 1) value.next_use = earlier_[saved_.begin(op) + i];
-        unpin(value);
+        if (recorded.differentiable) unpin(value);
     }
     if (ops_[op].armed) disarm(op);
     for (const std::uint32_t value : outputs_[op]) set_present(values_[value], false);

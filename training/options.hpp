@@ -68,8 +68,9 @@ struct TrainerOptions {
     /// recompute, that keep within them. 0: the options say.
     std::size_t budget = 0;
     std::optional<plan::Costs> costs = {};  ///< that plans go by; none: rates that are assumed
-    /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless a layer normalises by the
-    /// statistics of its micro-batch. A training that is resumed keeps its micro-batch.
+    /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless an op couples the samples
+    /// of its micro-batch (`OpInfo::couples_samples`: batch norm). A training that is resumed keeps its micro-batch,
+    /// and so does a task whose samples are not independent.
     std::optional<bool> split_batch = {};
     /// What whole micro-batches recompute (`Context::policy`) is by this plan, which files of the training have, too.
     /// `Trainer::follow` sets it.

@@ -62,10 +62,11 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
         options.accumulate = saved->division.accumulate;
     }
     options = without_files(std::move(options));
-    const auto couples_samples = std::make_shared<bool>(false);
+    const auto rehearsed = std::make_shared<Forecast>();
     const std::optional<bool> split = options.resume.empty() ? options.split_batch : false;
-    plan::Workload workload{.division = {options.batch, options.accumulate},
-                            .may_split = [=] { return split.value_or(!*couples_samples); }};
+    plan::Workload workload{.division = {options.batch, options.accumulate}, .may_split = [=] {
+                                return !rehearsed->keeps_batch && split.value_or(!rehearsed->couples_samples);
+                            }};
     for (const Recompute& way : options.recomputes) {
         if (!way.policies.empty()) {
             workload.ways.push_back(way.policies);
@@ -74,7 +75,7 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
         }
     }
     workload.run = [=, options = std::move(options)](Context& dry, const plan::Division& division) {
-        *couples_samples = rehearse_on(dry, task, divided(options, division)).couples_samples;
+        *rehearsed = rehearse_on(dry, task, divided(options, division));
     };
     return workload;
 }
@@ -151,8 +152,8 @@ std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& prof
 
 /// The least budget that all processes keep to.
 std::size_t Trainer::least_of_all(plan::Planner& planner, const Profile& profile) const {
-    const std::size_t least = planner.floor_bytes();
-    return profile.ranks > 1 ? reserved_by_any(planner.fit(least), profile) : least;
+    const std::size_t least = planner.floor_bytes();  // the plan for it may reserve less
+    return profile.ranks > 1 ? std::max(least, reserved_by_any(planner.fit(least), profile)) : least;
 }
 
 Planned Trainer::plan(const Profile& here) const {
@@ -163,6 +164,10 @@ Planned Trainer::plan(const Profile& here) const {
     if (const std::size_t most = profile.usable_bytes(); options_.budget > most) {
         throw Error(fmt::format("{}: {}: use at most {}", options_.spell("budget", fmt::to_string(options_.budget)),
                                 memory_text(profile), options_.spell("budget", fmt::to_string(most))));
+    }
+    if (options_.split_batch == true && batch_stays_whole(profile, task_, options_)) {
+        throw Error(options_.spell("split_batch", "true") +
+                    ": the task's samples depend on each other, so that its batch stays whole; leave it out");
     }
     plan::Workload workload = workload_of(task_, options_);
     const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
@@ -180,7 +185,8 @@ Planned Trainer::plan(const Profile& here) const {
             planned.plan = planner.fit(budget);
         }
     } catch (const plan::BudgetTooSmall& error) {
-        if (options_.batch == 1 || !options_.resume.empty() || workload.may_split()) throw;
+        const bool stays = options_.batch == 1 || !options_.resume.empty() || workload.may_split();
+        if (stays || batch_stays_whole(profile, task_, options_)) throw;
         workload.division = {1, options_.batch * options_.accumulate};
         plan::Planner split(profile, workload, costs);
         throw plan::BudgetTooSmall(error.budget(), error.least(), error.keep_all(), least_of_all(split, profile));

@@ -36,7 +36,8 @@ void take_steps(Session& session) {
     }
 }
 
-constexpr const char* kAnotherTraining = "; batch norm then sees fewer samples at once, which is another training";
+constexpr const char* kAnotherTraining =
+    "; batch norm, or a loss over pairs, then sees fewer samples at once, which is another training";
 
 /// What the options say that a plan, and `changed`, say instead: " in place of --memory-limit and --recompute".
 std::string replaced(const Profile& profile, const TrainerOptions& options, std::vector<std::string> changed = {}) {
@@ -97,6 +98,7 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
 
 /// Whether smaller micro-batches are the same training, or asked for.
 bool may_split(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
+    if (batch_stays_whole(profile, task, options)) return false;
     if (options.split_batch) return *options.split_batch;
     Context dry = Context::dry(profile.endless());
     return !rehearse_on(dry, task, options).couples_samples;
@@ -153,9 +155,15 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
             session.parameters(),
             session.steps(),
             session.couples_samples(),
+            session.keeps_batch(),
             session.graph_refusal(),
             {},
             {}};
+}
+
+bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
+    Context dry = Context::dry(profile.endless());
+    return Session(dry, task, options).keeps_batch();
 }
 
 std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
@@ -184,6 +192,13 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     if (report.page_bytes != profile.memory.granularity) return error;  // not of the context's memory
     const std::size_t usable = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
     report.whole = forecast.peak;
+    if (options.budget > 0 && report.limit > 0 && usable >= forecast.peak.reserved) {
+        report.advice = fmt::format(
+            "its plan kept within the budget as rehearsed, and this work, which may depend on values, was not "
+            "rehearsed: use {} or more",
+            options.spell("budget", fmt::to_string(report.request_limit())));
+        return OutOfMemory(std::move(report));
+    }
     report.advice = usable < forecast.peak.reserved
                         ? advice(profile, usable, forecast.peak, task, options,
                                  fmt::format("{} that others now use of the device", size_text(report.others())))

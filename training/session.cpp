@@ -293,7 +293,7 @@ std::vector<std::vector<std::int64_t>> Session::work_of_ranks() {
     return work;
 }
 
-bool Session::couples_samples() const { return context_.tape().statistics().couples_samples; }
+bool Session::couples_samples() const { return keeps_batch() || context_.tape().statistics().couples_samples; }
 
 std::size_t Session::allocated_bytes(Category category) const {
     return context_.memory().statistics().allocated_by_category[static_cast<std::size_t>(category)];

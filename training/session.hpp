@@ -85,8 +85,10 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
-    /// True if an op of the steps so far couples the samples of a micro-batch, so that other micro-batches are another
-    /// step.
+    /// True if the task says that its micro-batches stay whole.
+    bool keeps_batch() const { return !task_->samples_are_independent(); }
+    /// True if that is so, or an op of the steps so far couples the samples of a micro-batch, so that other
+    /// micro-batches are another step.
     bool couples_samples() const;
     /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }

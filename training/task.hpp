@@ -54,6 +54,10 @@ class Task {
     /// Called before the first micro-batch where several processes train: from now on `batch` has those of this one
     /// alone. Errors: Error if the task's data can't be shared out, as that of a task which does not override this.
     virtual void divide(const data::LoaderShare& share);
+    /// False: the loss of a sample depends on the others of its micro-batch, as a contrastive one's does, so that
+    /// smaller micro-batches are another objective. Then no plan splits a batch, and nobody advises it. Ops that couple
+    /// samples say so themselves (`OpInfo::couples_samples`).
+    virtual bool samples_are_independent() const { return true; }
     /// The next micro-batch of the training data. What it draws goes by the number of the micro-batch in the training,
     /// whichever process asks.
     virtual Batch batch() = 0;

@@ -53,6 +53,29 @@ StepCounts counts_of(Context& context) {
     }
     return counts;
 }
+/// A budget is a limit while it trains. Of memory that others have live blocks in, too, it is one for what comes on
+/// top.
+class BudgetLimit {
+  public:
+    BudgetLimit(DeviceMemory& memory, std::size_t budget) : memory_(memory), before_(memory.limit()) {
+        if (budget == 0) return;
+        const MemoryStatistics statistics = memory.statistics();
+        const std::size_t limit = budget + (statistics.allocated > 0 ? statistics.reserved : 0);
+        is_set_ = before_ == 0 || limit < before_;
+        if (is_set_) memory.set_limit(limit);
+    }
+    ~BudgetLimit() {
+        if (is_set_) memory_.set_limit(before_);  // a higher one gives nothing back, and so can't fail
+    }
+    BudgetLimit(const BudgetLimit&) = delete;
+    BudgetLimit& operator=(const BudgetLimit&) = delete;
+
+  private:
+    DeviceMemory& memory_;
+    std::size_t before_;
+    bool is_set_ = false;
+};
+
 StepCounts operator-(const StepCounts& a, const StepCounts& b) {
     return {a.replayed_ops - b.replayed_ops, a.launches - b.launches, a.host_waits - b.host_waits,
             a.sent_bytes - b.sent_bytes, a.exchanges - b.exchanges};
@@ -323,10 +346,12 @@ Report Trainer::train(Context& context, const Forecast& forecast) {
 
 Report Trainer::train_as_told(Context& context, const Forecast& forecast) const {
     Report report;
+    const Profile profile = context.profile();  // the program's, not the budget's
     try {
+        const BudgetLimit limit(context.memory(), options_.budget);
         with_history(context, options_.memory_history, title(), [&] { report = train_session(context); });
     } catch (const OutOfMemory& error) {
-        throw beside_others(error, context.profile(), task_, options_, forecast);
+        throw beside_others(error, profile, task_, options_, forecast);
     }
     const MemoryStatistics memory = context.memory().statistics();
     report.peak_bytes_allocated = memory.peak_allocated;

@@ -38,7 +38,8 @@ struct Forecast {
     std::size_t optimizer_state_bytes = 0;
     std::int64_t parameters = 0;
     std::int64_t steps = 0;                          ///< of the whole training
-    bool couples_samples = false;                    ///< an op does: smaller micro-batches are another training
+    bool couples_samples = false;                    ///< an op or the task: smaller micro-batches are another training
+    bool keeps_batch = false;                        ///< the task says so: no plan splits its batch
     std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
     std::optional<double> step_seconds = {};         ///< by the options' costs
     std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step of the rank

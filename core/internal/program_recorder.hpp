@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +26,8 @@ class ProgramRecorder : public TapeObserver {
 
     /// Of the last backward pass; without ops if there was none.
     RecordedProgram take() { return std::move(program_); }
+    /// Of all backward passes so far: how many different programs.
+    std::int64_t kinds() const { return static_cast<std::int64_t>(kinds_.size()); }
 
     void op_begins() override;
     void recorded(const Record& record) override;
@@ -58,6 +62,7 @@ class ProgramRecorder : public TapeObserver {
     bool replayed_ = false;              ///< since the last backward
     std::size_t alignment_;              ///< of blocks, bytes
     std::vector<OpMemory> forward_;      ///< by the record's index
+    std::vector<bool> saves_;            ///< likewise: its backward would read what it saved
     std::span<Record* const> backward_;  ///< the tape's records while backward runs
     // The bytes of all values that are there. A value comes or goes only where an op runs, where the program lets go of
     // it, or where a record that reads it is gone: only such `suspects_` are looked at, so that the work is linear.
@@ -69,6 +74,7 @@ class ProgramRecorder : public TapeObserver {
     std::unordered_map<const Value*, std::uint32_t>
         let_go_;  ///< when that value, or an earlier one there, was let go of
     RecordedProgram program_;
+    std::set<std::string> kinds_;
 };
 
 }  // namespace headroom

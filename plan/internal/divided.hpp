@@ -19,9 +19,10 @@ struct Planner::Divided {
     std::vector<OpSeconds> op_seconds;
     double seconds = 0;  ///< of a step that runs nothing again
     std::vector<Point> points;
+    std::vector<Point> lowest_points;  ///< found by bytes alone, the least first
     /// Known ways, and what each reserves.
     std::vector<std::pair<Point, std::size_t>> known;
-    Plan keep_all, lowest;    ///< as rehearsed; the latter is the first point's
+    Plan keep_all, lowest;    ///< as rehearsed; the latter is the first of the lowest points
     std::size_t outside = 0;  ///< bytes that are allocated at a time when no micro-batch runs, as far as is known
     /// Of the plan with the lowest peak and of the one with the highest: what is reserved beyond the simulated peak.
     std::size_t lowest_slack = 0, highest_slack = 0;
@@ -31,7 +32,7 @@ struct Planner::Divided {
     }
     /// What a plan is expected to reserve: between these two.
     std::size_t expected(std::size_t peak) const {
-        const std::size_t low = points.front().peak, high = points.back().peak;
+        const std::size_t low = lowest_points.front().peak, high = std::max(low, points.back().peak);
         const double share =
             high > low ? static_cast<double>(std::clamp(peak, low, high) - low) / static_cast<double>(high - low) : 0;
         const auto slack = static_cast<double>(lowest_slack) * (1 - share) + static_cast<double>(highest_slack) * share;

@@ -24,6 +24,7 @@ struct Point {
 struct Found {
     std::vector<Point> points;  ///< in the order of their peaks; each takes less time than those before it
     std::vector<Point> known;   ///< the plans that were given
+    std::vector<Point> lowest;  ///< those with the least peaks, found by bytes alone: the least first
     std::size_t simulated = 0;  ///< how many were looked at
 };
 

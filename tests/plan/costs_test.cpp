@@ -137,6 +137,54 @@ Costs measured() {
     return costs;
 }
 
+/// A product of `rows` x `in` and `in` x `out`.
+RecordedProgram product(std::int64_t rows, std::int64_t in, std::int64_t out) {
+    const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+        return RecordedValue{.geometry = {{rows, columns}, {columns, 1}},
+                             .bytes = static_cast<std::size_t>(rows * columns) * 4};
+    };
+    RecordedProgram program;
+    program.values = {matrix(rows, in), matrix(in, out), matrix(rows, out)};
+    program.values[2].producer = 0;
+    RecordedOp op;
+    op.name = "matmul";
+    op.operations = Operations::of_product(2.0 * static_cast<double>(rows * in * out));
+    op.inputs = {{0, program.values[0].geometry}, {1, program.values[1].geometry}};
+    op.outputs = {2};
+    program.ops.push_back(op);
+    return program;
+}
+
+/// Of two that are as much work, the one that is the same but for its batch.
+TEST(Costs, OfAnUnmeasuredOpAreThoseOfTheNearestInShape) {
+    Costs costs(kRates);
+    costs.measure(
+        {timed(product(64, 64, 256), {{{.forward = {10}}}}), timed(product(256, 32, 128), {{{.forward = {40}}}})});
+    for (const std::int64_t times : {2, 4, 8}) {
+        const auto factor = static_cast<double>(times);
+        EXPECT_NEAR(costs.of(product(64 * times, 64, 256)).front().forward, 10 * factor, 0.15 * 10 * factor);
+        EXPECT_NEAR(costs.of(product(256 * times, 32, 128)).front().forward, 40 * factor, 0.15 * 40 * factor);
+    }
+    RecordedProgram turned = product(128, 64, 256);  // laid out as nothing that was measured: nearest in work
+    turned.ops.front().inputs.front().geometry.strides = {1, 128};
+    EXPECT_GT(costs.of(turned).front().forward, 0);
+}
+
+TEST(Costs, KnowHowFarStepsAreFromWhatIsPredicted) {
+    EXPECT_EQ(Costs(kRates).spread(), 0);
+    const auto of_steps = [](const std::vector<double>& seconds) {
+        TimedRun run{.program = chain(100, {"gelu"}), .steps = {}};
+        for (const double step : seconds)
+            run.steps.push_back({.seconds = step, .ops = {{.forward = {1}, .backward = {2}}}});
+        Costs costs(kRates);
+        costs.measure({run});
+        return costs.spread();
+    };
+    EXPECT_NEAR(of_steps({4, 4, 4}), 0, 1e-9);
+    EXPECT_NEAR(of_steps({3, 5}), 0.25, 1e-9);
+    EXPECT_NEAR(of_steps({4, 4, 4, 8}), (3 * 1 + 3) / 5.0 / 4, 1e-9) << "predicted: 5";
+}
+
 TEST(Costs, AreTheMeanOfWhatWasMeasured) {
     EXPECT_FALSE(Costs(kRates).measured());
     const Costs costs = measured();

@@ -21,6 +21,7 @@ namespace headroom::plan {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 struct Model {
@@ -86,6 +87,9 @@ TEST_F(PlanFile, HasThePlan) {
     Plan plan = plan_of(program_of({}));
     plan.division.choice = "over time";
     plan.measured = true;
+    plan.whole_batch = 12;
+    plan.gain = 0.25;
+    plan.kinds = 2;
     std::vector<Rule> rules = plan.policy->rules();
     rules.push_back({.path = "net", .op = "gelu", .call = 0, .ordinal = 1, .answer = Answer::inherit});
     plan.policy = Policy(rules);
@@ -98,6 +102,8 @@ TEST_F(PlanFile, HasThePlan) {
     EXPECT_EQ(read.peak_bytes_reserved, plan.peak_bytes_reserved);
     EXPECT_EQ(read.step_seconds, plan.step_seconds);
     EXPECT_EQ(read.replayed_ops, plan.replayed_ops);
+    EXPECT_EQ(read.to_string(), plan.to_string());
+    EXPECT_EQ(read.gain, plan.gain);
     EXPECT_EQ(read.program, plan.program);
     Plan kept = plan;
     kept.policy.reset();
@@ -126,7 +132,8 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",0,1"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",1,0"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": \"4\""), ThrowsMessage<FileError>(HasSubstr("not a plan")));
-    for (const char* name : {"batch", "accumulate", "peak_bytes_allocated", "peak_bytes_reserved", "replayed_ops"}) {
+    for (const char* name : {"batch", "accumulate", "peak_bytes_allocated", "peak_bytes_reserved", "replayed_ops",
+                             "whole_batch", "kinds"}) {
         for (const char* number : {"-1", "1.5", "18446744073709551616"}) {
             const std::size_t begin = whole.find(':', whole.find(name)) + 2;
             write(std::string(whole).replace(begin, whole.find_first_of(",\n", begin) - begin, number));
@@ -135,6 +142,10 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
     }
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",-1,0"), ThrowsMessage<FileError>(HasSubstr("and no count")));
     EXPECT_THAT(with("\"step_seconds\": ", "\"step_seconds\": -"), ThrowsMessage<FileError>(HasSubstr("below 0")));
+    EXPECT_THAT(with("\"gain\": ", "\"gain\": -1"), ThrowsMessage<FileError>(HasSubstr("gain is no share")));
+    write(std::string(whole).erase(whole.find("\"whole_batch\""),
+                                   whole.find("\"rules\"") - whole.find("\"whole_batch\"")));
+    EXPECT_EQ(read_plan(path_).whole_batch, 0) << "an older plan has no such figures";
     EXPECT_THAT([] { read_plan("/there/is/none.json"); }, ThrowsMessage<FileError>(HasSubstr("none.json")));
     EXPECT_THROW(write_plan("/there/is/none.json", plan_of(program_of({}))), FileError);
     EXPECT_THROW(write_plan("/dev/full", plan_of(program_of({}))), FileError);
@@ -180,6 +191,12 @@ TEST(Plan, IsSaidInWords) {
               "3 micro-batches of 4 samples, 7 ops run again in a step, 3298534883328 bytes reserved");
     EXPECT_EQ((Plan{.division = {1, 1}, .peak_bytes_reserved = 2, .replayed_ops = 1}.to_string()),
               "1 micro-batch of 1 sample, 1 op run again in a step, 2 bytes reserved");
+    EXPECT_EQ(
+        (Plan{.division = {4, 3, "bf16"}, .peak_bytes_reserved = 2, .whole_batch = 12, .gain = 0.034, .kinds = 2}
+             .to_string()),
+        "3 micro-batches of 4 samples, split from 12: draws differ, bf16, 0 ops run again in a step, 2 bytes reserved, "
+        "3.4% faster than keeping all, for the last of 2 kinds of micro-batch");
+    EXPECT_THAT((Plan{.division = {4, 3}, .whole_batch = 4}.to_string()), Not(HasSubstr("split")));
 }
 
 TEST(Plan, ItsProgramHasNoCastsAndNoPolicies) {

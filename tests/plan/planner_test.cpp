@@ -1,64 +1,26 @@
 // Plans for budgets: they keep within them, more memory never takes more time, and no bit changes.
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <headroom/core/ops/binary.hpp>
-#include <headroom/core/ops/reduce.hpp>
-#include <headroom/core/ops/unary.hpp>
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/files/state_hash.hpp>
-#include <headroom/nn/gpt.hpp>
-#include <headroom/nn/linear.hpp>
-#include <headroom/optim/adamw.hpp>
-#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/plan/planner.hpp>
+#include <headroom/tests/plan/small_gpt.hpp>
 
 namespace headroom::plan {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kPage = std::size_t{2} << 20;
-
-nn::GptOptions gpt() { return {.vocabulary = 64, .block = 64, .layers = 6, .heads = 2, .width = 64}; }
-
-/// Two steps of a GPT; a hash of its state.
-std::string train(Context& context, const Division& division, std::optional<Dtype> half = std::nullopt) {
-    const Autocast autocast(context, half);
-    Parameters parameters(context);
-    nn::Gpt model(parameters, gpt());
-    optim::AdamW optimizer(parameters);
-    optim::GradientAccumulator accumulator(parameters, optimizer);
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(division.batch * 64));
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7 % 64);
-    for (int step = 0; step < 2; ++step) {
-        for (std::int64_t i = 0; i < division.accumulate; ++i) {
-            accumulator.accumulate([&] {
-                const Shape shape{division.batch, 64};
-                return model.loss(context.from_host(ids, shape), context.from_host(ids, shape));
-            });
-        }
-        accumulator.step(1e-3);
-    }
-    return context.dry() ? "" : files::state_sha256(context, {parameters, optimizer});
-}
-
-Workload workload() {
-    return {.run = [](Context& dry, const Division& division) { train(dry, division); }, .division = {.batch = 8}};
-}
-
 Rehearsal rehearsed(const Plan& plan, std::optional<Dtype> half = std::nullopt) {
     return rehearse({}, [&](Context& dry) {
         dry.policy(plan.policy);
-        train(dry, plan.division, half);
+        train_small_gpt(dry, plan.division, half);
     });
 }
 
@@ -79,7 +41,7 @@ double seconds_of(const RecordedProgram& program) {
 }
 
 TEST(Planner, KeepsWithinEveryBudget) {
-    Planner planner({}, workload());
+    Planner planner({}, small_gpt_workload());
     ASSERT_LT(planner.floor_bytes() + 2 * kPage, planner.keep_all_bytes());
     double before = 1e30;
     for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
@@ -98,8 +60,8 @@ TEST(Planner, KeepsWithinEveryBudget) {
 
 /// The copies in half precision that autocast makes are ops of the plan, too.
 TEST(Planner, PlansHalfPrecision) {
-    Workload half = workload();
-    half.run = [](Context& dry, const Division& division) { train(dry, division, Dtype::bf16); };
+    Workload half = small_gpt_workload();
+    half.run = [](Context& dry, const Division& division) { train_small_gpt(dry, division, Dtype::bf16); };
     Planner planner({}, half);
     for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
         const Plan plan = planner.fit(budget);
@@ -117,11 +79,12 @@ TEST(Planner, PlansHalfPrecision) {
 }
 
 TEST(Planner, SaysWhetherItsCostsWereMeasured) {
-    TimedRun run{.program = rehearse({}, [](Context& dry) { train(dry, {.batch = 8}); }).program, .steps = {}};
+    TimedRun run{.program = rehearse({}, [](Context& dry) { train_small_gpt(dry, {.batch = 8}); }).program,
+                 .steps = {}};
     run.steps.push_back({.seconds = 1, .ops = std::vector<OpTimes>(run.program.ops.size())});
     Costs costs = Costs::assumed({});
     for (const bool measured : {false, true}) {
-        Planner planner({}, workload(), costs);
+        Planner planner({}, small_gpt_workload(), costs);
         EXPECT_EQ(planner.fit(planner.floor_bytes()).measured, measured);
         EXPECT_EQ(planner.fit(planner.keep_all_bytes()).measured, measured);
         costs.measure({run});
@@ -129,7 +92,7 @@ TEST(Planner, SaysWhetherItsCostsWereMeasured) {
 }
 
 TEST(Planner, CountsAllMicroBatchesOfAStep) {
-    Workload three = workload();
+    Workload three = small_gpt_workload();
     three.division = {.batch = 4, .accumulate = 3};
     Planner planner({}, three);
     const Plan plan = planner.fit(planner.floor_bytes());
@@ -147,16 +110,16 @@ TEST(Planner, CountsAllMicroBatchesOfAStep) {
 
 /// What is too large for the device is compared with the budget, not refused.
 TEST(Planner, PlansForADeviceThatKeepingAllDoesNotFit) {
-    Planner boundless({}, workload());
+    Planner boundless({}, small_gpt_workload());
     const std::size_t limit = boundless.floor_bytes() + kPage;
-    Planner limited({.memory_limit = limit}, workload());
+    Planner limited({.memory_limit = limit}, small_gpt_workload());
     EXPECT_EQ(limited.floor_bytes(), boundless.floor_bytes());
     EXPECT_EQ(limited.keep_all_bytes(), boundless.keep_all_bytes());
     EXPECT_LE(limited.fit(limit).peak_bytes_reserved, limit);
 }
 
 TEST(Planner, NamesTheLeastBudget) {
-    Planner planner({}, workload());
+    Planner planner({}, small_gpt_workload());
     EXPECT_EQ(planner.fit(planner.floor_bytes()).peak_bytes_reserved, planner.floor_bytes());
     try {
         planner.fit(planner.floor_bytes() - 1);
@@ -171,13 +134,13 @@ TEST(Planner, NamesTheLeastBudget) {
 TEST(Planner, NoWayByHandWins) {
     const std::vector<std::vector<std::pair<std::string, Policy>>> ways{
         {{"**", recompute_cheap()}}, {{"blocks.*.mlp", recompute_all()}}, {{"blocks.*", recompute_all()}}};
-    Workload by_hand = workload();
+    Workload by_hand = small_gpt_workload();
     by_hand.ways = ways;
     Planner planner({}, by_hand);
     for (const auto& way : ways) {
         const Rehearsal rehearsal = rehearse({}, [&](Context& dry) {
             for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
-            train(dry, by_hand.division);
+            train_small_gpt(dry, by_hand.division);
         });
         EXPECT_LE(planner.floor_bytes(), rehearsal.peak.reserved);
         EXPECT_LE(planner.fit(rehearsal.peak.reserved).step_seconds, seconds_of(rehearsal.program) * (1 + 1e-9))
@@ -186,10 +149,10 @@ TEST(Planner, NoWayByHandWins) {
 }
 
 TEST(Planner, SharesTheBatchOutWhereItMay) {
-    Workload whole = workload(), split = workload();
+    Workload whole = small_gpt_workload(), split = small_gpt_workload();
     bool asked_after_running = false;
     split.run = [&](Context& dry, const Division& division) {
-        train(dry, division);
+        train_small_gpt(dry, division);
         asked_after_running = true;
     };
     split.may_split = [&] { return asked_after_running; };
@@ -204,11 +167,11 @@ TEST(Planner, SharesTheBatchOutWhereItMay) {
 
 /// As a norm that wants more than one value of a channel.
 TEST(Planner, LeavesOutMicroBatchesThatTheWorkloadRefuses) {
-    Workload split = workload();
+    Workload split = small_gpt_workload();
     std::int64_t most_refused = 1;
     split.run = [&](Context& dry, const Division& division) {
         if (division.batch <= most_refused) throw Error("too few samples");
-        train(dry, division);
+        train_small_gpt(dry, division);
     };
     split.may_split = [] { return true; };
     Planner splitting({}, split);
@@ -218,7 +181,7 @@ TEST(Planner, LeavesOutMicroBatchesThatTheWorkloadRefuses) {
 }
 
 TEST(Planner, SamplesAreTheFastestAndTheLeastOfEachDivision) {
-    Workload split = workload();
+    Workload split = small_gpt_workload();
     split.may_split = [] { return true; };
     Planner planner({}, split);
     const std::size_t budget = planner.keep_all_bytes() - kPage;
@@ -241,7 +204,7 @@ TEST(Planner, SamplesAreTheFastestAndTheLeastOfEachDivision) {
 }
 
 TEST(Planner, ExplainsItsPlans) {
-    Planner planner({}, workload());
+    Planner planner({}, small_gpt_workload());
     const Plan plan = planner.fit(planner.floor_bytes()), kept = planner.fit(planner.keep_all_bytes());
     const std::string text = planner.explain(plan);
     EXPECT_THAT(text, HasSubstr("blocks.*.mlp"));
@@ -263,146 +226,15 @@ TEST(Planner, ExplainsItsPlans) {
 }
 
 TEST(Planner, ChangesNoBit) {
-    Planner planner({}, workload());
+    Planner planner({}, small_gpt_workload());
     const Plan plan = planner.fit(planner.floor_bytes());
     ASSERT_GT(plan.replayed_ops, 0u);
     const auto hash = [&](const std::optional<Policy>& policy) {
         Context context = Context::cpu({.threads = 1});
         if (policy) context.policy(*policy);
-        return train(context, plan.division);
+        return train_small_gpt(context, plan.division);
     };
     EXPECT_EQ(hash(plan.policy), hash({}));
-}
-
-TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
-    const auto error_of = [](const std::function<void(Context&)>& run) -> std::string {
-        try {
-            Planner planner({}, {.run = [&](Context& dry, const Division&) { run(dry); }});
-            return "";
-        } catch (const Error& error) {
-            return error.what();
-        }
-    };
-    EXPECT_THAT(error_of([](Context& dry) { dry.scalar(1) + dry.scalar(2); }), HasSubstr("runs backward"));
-    EXPECT_THAT(error_of([](Context& dry) {
-                    Parameters parameters(dry);
-                    nn::Gpt model(parameters, gpt());
-                    const std::vector<std::int64_t> ids(8 * 64, 1);
-                    const Loss loss = model.loss(dry.from_host(ids, {8, 64}), dry.from_host(ids, {8, 64}));
-                    backward(loss.sum());
-                }),
-                HasSubstr("MicroBatchScope"));
-    EXPECT_THAT(error_of([](Context& dry) {
-                    dry.policy("blocks.*", recompute_all());
-                    train(dry, {.batch = 2});
-                }),
-                HasSubstr("leave its policies out"));
-    EXPECT_THAT(error_of([](Context&) { throw Error("the workload's own"); }), HasSubstr("the workload's own"));
-}
-
-/// What a planner throws whose workload is `run`, which is given the number of its call, from 1.
-std::string error_of_calls(const std::function<void(Context& dry, const Division& division, int call)>& run) {
-    int calls = 0;
-    try {
-        Planner planner({}, {.run = [&](Context& dry, const Division& division) { run(dry, division, ++calls); },
-                             .division = {.batch = 8}});
-        planner.fit(planner.floor_bytes());
-        return "";
-    } catch (const Error& error) {
-        return error.what();
-    }
-}
-
-/// Two layers, of which the second one may be left out, and their activation functions.
-void train_layers(Context& dry, std::int64_t batch, bool second, bool tanh_first) {
-    Parameters parameters(dry);
-    const nn::Path path(parameters);
-    const nn::Linear first(path / "first", 32, 32), last(path / "last", 32, 32);
-    for (int step = 0; step < 2; ++step) {
-        Tensor loss;
-        {
-            const MicroBatchScope micro_batch(dry);
-            Tensor x = first(dry.from_host(std::vector<float>(static_cast<std::size_t>(batch * 32)), {batch, 32}));
-            x = tanh_first ? tanh(x) : relu(x);
-            loss = sum(second ? last(x) : x);
-        }
-        backward(loss);
-    }
-}
-
-TEST(Planner, RefusesWorkloadsThatRecordAnotherProgramLater) {
-    constexpr const char* kAnother = "does the same each time, and this one records another program: its op ";
-    EXPECT_EQ(error_of_calls(
-                  [](Context& dry, const Division& division, int) { train_layers(dry, division.batch, true, true); }),
-              "");
-    for (int from = 2; from <= 3; ++from) {
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
-                        train_layers(dry, division.batch, call < from, true);
-                    }),
-                    AllOf(HasSubstr(kAnother), HasSubstr("linear in last, and here it is sum")));
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
-                        train_layers(dry, division.batch, true, call < from);
-                    }),
-                    AllOf(HasSubstr(kAnother), HasSubstr("tanh, and here it is relu")));
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
-                        train_layers(dry, call < from ? division.batch : 7, true, true);
-                    }),
-                    AllOf(HasSubstr(kAnother), HasSubstr("0 is linear in first"), HasSubstr("with other shapes")));
-    }
-}
-
-TEST(Planner, PassesTheErrorsOfAWorkloadAtAnyCall) {
-    int calls = 0, throws_at = 0;
-    Workload failing = workload();
-    failing.run = [&](Context& dry, const Division& division) {
-        train(dry, division);
-        if (++calls != throws_at) return;
-        const MicroBatchScope micro_batch(dry);
-        const Tensor recorded = dry.scalar(1) + dry.scalar(2);
-        throw std::runtime_error("the workload's own");
-    };
-    for (throws_at = 1; throws_at <= 3; ++throws_at) {
-        calls = 0;
-        EXPECT_THROW(Planner({}, failing), std::runtime_error);
-    }
-    throws_at = 0;
-    Planner planner({}, failing);
-    const std::size_t budget = planner.floor_bytes() + kPage;
-    throws_at = calls + 1;
-    EXPECT_THROW(planner.fit(budget), std::runtime_error);
-    EXPECT_LE(planner.fit(budget).peak_bytes_reserved, budget) << "and goes on";
-}
-
-/// What is kept stays valid to the end of this process: the contexts of such rehearsals are not deleted.
-TEST(Planner, RefusesWorkloadsThatKeepTensors) {
-    static auto& kept = *new std::vector<Tensor>;
-    EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int) {
-                    train(dry, division);
-                    kept.push_back(dry.scalar(1));
-                }),
-                HasSubstr("1 tensor value of the dry context are kept beyond the program's end"));
-    ASSERT_EQ(kept.size(), 1u);
-    EXPECT_THAT(error_of_calls([&](Context& dry, const Division&, int) {
-                    kept.push_back(dry.scalar(1));
-                    throw Error("the workload's own");
-                }),
-                HasSubstr("the workload's own"));
-    EXPECT_EQ((kept[0] + kept[0]).shape(), Shape{});
-}
-
-TEST(Planner, RefusesBudgetsThatNoPlanKeepsWithin) {
-    Workload large = workload();
-    const std::vector<float> weights(1 << 22);
-    large.run = [&](Context& dry, const Division& division) {
-        const Tensor weight = dry.from_host(weights, {1 << 22}, Category::parameters);
-        train(dry, division);
-    };
-    Planner planner({}, large);
-    constexpr std::size_t kWeights = sizeof(float) << 22;
-    ASSERT_GT(planner.floor_bytes(), kWeights);
-    for (const std::size_t budget : {std::size_t{0}, std::size_t{1}, kPage - 1, kPage, kWeights}) {
-        EXPECT_THROW(planner.fit(budget), BudgetTooSmall) << budget;
-    }
 }
 
 }  // namespace

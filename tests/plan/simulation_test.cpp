@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
@@ -13,6 +14,7 @@
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/internal/moves.hpp>
 #include <headroom/plan/internal/simulation.hpp>
 #include <headroom/plan/policy_of.hpp>
 #include <headroom/tests/support/seed.hpp>
@@ -57,6 +59,60 @@ void train_odd(Context& context) {
     }
 }
 
+Tensor filled(Context& context, Category category = Category::activations) {
+    return context.from_host(std::vector<float>(64 * 64, 1.0f), {64, 64}, category);
+}
+
+/// A branch that no loss reaches, as of a metric, whose values the program holds until the micro-batch ends.
+void train_with_a_dead_branch(Context& context) {
+    const Tensor weight = filled(context, Category::parameters).requires_grad_();
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const MicroBatchScope micro_batch(context);
+            const Tensor y = gelu(matmul(filled(context), weight));
+            const Tensor dead = tanh(matmul(y, weight)) * y;
+            const Tensor z = tanh(y) * y;
+            const Tensor error = sum(dead * z);
+            loss = sum(gelu(z) * y);
+        }
+        backward(loss);
+    }
+}
+
+/// Copies in half precision, each of which several products read.
+void train_halves(Context& context) {
+    const Tensor a = filled(context, Category::parameters).requires_grad_();
+    const Tensor b = filled(context, Category::parameters).requires_grad_();
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const MicroBatchScope micro_batch(context);
+            const Autocast autocast(context, Dtype::bf16);
+            Tensor x = filled(context);
+            for (int i = 0; i < 3; ++i) x = cast(gelu(matmul(x, a)) * tanh(matmul(x, b)), Dtype::f32);
+            loss = sum(x * x);
+        }
+        backward(loss);
+    }
+}
+
+/// Values that are wanted at moments that are far apart.
+void train_far_apart(Context& context) {
+    const Tensor weight = filled(context, Category::parameters).requires_grad_();
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const MicroBatchScope micro_batch(context);
+            const Tensor first = tanh(matmul(filled(context), weight)), second = gelu(first * first);
+            Tensor x = second;
+            for (int i = 0; i < 6; ++i) x = tanh(matmul(x, weight)) * first;
+            loss = sum(x * second * first);
+        }
+        backward(loss);
+    }
+}
+
 using Program = void (*)(Context&);
 
 Rehearsal rehearse_with(Program program, const Policy& policy) {
@@ -82,6 +138,7 @@ std::size_t most_made(const RecordedProgram& program) {
 void compare_with_rehearsals(Program train, int draws) {
     const Rehearsal kept = rehearse_with(train, inherit_all());
     const RecordedProgram& program = kept.program;
+    const Moves moves(program);
     Simulation simulation(program);
     std::mt19937_64 random(test::random_seed());
     EXPECT_EQ(simulation.run(std::vector<Answer>(program.ops.size())).peak, kept.peak.allocated);
@@ -89,9 +146,10 @@ void compare_with_rehearsals(Program train, int draws) {
         std::vector<Answer> answers(program.ops.size());
         const std::uint64_t share = 1 + random() % 10;
         for (std::size_t i = 0; i < answers.size(); ++i) {
-            if (random() % 10 >= share || program.ops[i].is_cast) continue;
+            if (random() % 10 >= share) continue;
             answers[i] = {Answer::recompute, random() % 4 == 0 ? 1 + static_cast<std::uint32_t>(random() % 8) : 0u};
         }
+        moves.unite(answers);
         const Rehearsal rehearsal = rehearse_with(train, policy_of(program, answers));
         const Simulated& simulated = simulation.run(answers);
         for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -108,6 +166,19 @@ void compare_with_rehearsals(Program train, int draws) {
 TEST(Simulation, SaysWhatRunsAgainAndTheMemoryOfIt) { compare_with_rehearsals(train_gpt, 40); }
 
 TEST(Simulation, OfBatchesThatAreReadTwiceAndModulesThatAreCalledTwice) { compare_with_rehearsals(train_odd, 100); }
+
+TEST(Simulation, OfBranchesThatNoLossReaches) { compare_with_rehearsals(train_with_a_dead_branch, 100); }
+
+TEST(Simulation, OfCastsThatSeveralOpsRead) { compare_with_rehearsals(train_halves, 100); }
+
+TEST(Simulation, OfOpsThatRunAgainSeveralTimes) {
+    compare_with_rehearsals(train_far_apart, 100);
+    const RecordedProgram program = rehearse_with(train_far_apart, inherit_all()).program;
+    Simulation simulation(program);
+    const std::vector<Answer> answers(program.ops.size(), Answer(Answer::recompute, 2));
+    const std::vector<std::uint32_t> replays = simulation.run(answers).replays;
+    EXPECT_GE(*std::max_element(replays.begin(), replays.end()), 3u);
+}
 
 }  // namespace
 }  // namespace headroom::plan

@@ -18,6 +18,9 @@ std::size_t within_limit(const Profile& profile);
 /// Runs on a dry context what later steps, validations and the end take no more memory than.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
+/// `Session::keeps_batch` of such a training.
+bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options);
+
 /// `Session::work_of_ranks` of the profile's ranks.
 std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
                                                      const TrainerOptions& options);

@@ -1,0 +1,153 @@
+// What a plan leaves as it is, and what a budget refuses while it trains.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/training/data_task.hpp>
+#include <headroom/training/session.hpp>
+#include <headroom/training/trainer.hpp>
+
+namespace headroom::training {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+using Points = data::MemoryDataset<std::int32_t>;
+
+constexpr std::int64_t kSamples = 2048, kColumns = 128;
+
+/// What it keeps for backward is more than its weights.
+class Layers : public DataTask<Points> {
+  public:
+    Layers(Parameters& parameters, std::int64_t batch, const Points& points)
+        : DataTask(parameters, shuffled(points, points, batch, 7)) {
+        for (int i = 0; i < 16; ++i) {
+            const std::int64_t in = i == 0 ? 2 : kColumns;
+            layers_.emplace_back(nn::Path(parameters) / ("layer" + std::to_string(i)), in, kColumns);
+        }
+    }
+    Loss loss(const Batch& batch) override {
+        Tensor x = batch[0];
+        for (const nn::Linear& layer : layers_) x = tanh(layer(x));
+        return cross_entropy(x, batch[1]);
+    }
+    Validation validate(const Watch&) override { return {}; }
+
+  private:
+    std::vector<nn::Linear> layers_;
+};
+
+/// As with a loss over pairs, which its ops do not tell.
+class OfPairs final : public Layers {
+  public:
+    using Layers::Layers;
+    bool samples_are_independent() const override { return false; }
+};
+
+/// Takes much memory where a value says so, which no rehearsal knows: items of a dry context are 0.
+class ByValues final : public Layers {
+  public:
+    using Layers::Layers;
+    Loss loss(const Batch& batch) override {
+        Loss loss = Layers::loss(batch);
+        if (loss.sum().item() > 0) extra_.push_back(zeros(batch[0].context(), {std::int64_t{4} << 20}));
+        return loss;
+    }
+
+  private:
+    std::vector<Tensor> extra_;
+};
+
+Points points_of_samples() {
+    std::vector<float> features(2 * kSamples);
+    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>(i) / kSamples;
+    std::vector<std::int32_t> labels(kSamples);
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 2);
+    return {features, {2}, labels};
+}
+
+class PlannedTraining : public ::testing::Test {
+  protected:
+    static TrainerOptions options() {
+        return {.batch = kSamples, .steps = 3, .schedule = {.peak = 1e-3}, .print = false};
+    }
+    Points points_ = points_of_samples();
+};
+
+TEST_F(PlannedTraining, KeepsTheBatchOfATaskWhoseSamplesDepend) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    const MakeTask whole = task<OfPairs>(points_);
+    TrainerOptions tight = options();
+    tight.budget = std::size_t{1} << 30;
+    tight.budget = Trainer(whole, tight).plan(profile).floor_bytes;
+    EXPECT_EQ(Trainer(whole, tight).plan(profile).plan.division.batch, kSamples);
+    EXPECT_LT(Trainer(task<Layers>(points_), tight).plan(profile).plan.division.batch, kSamples);
+    EXPECT_TRUE(Trainer(whole, options()).rehearse(profile).keeps_batch);
+    EXPECT_TRUE(Trainer(whole, options()).rehearse(profile).couples_samples);
+    tight.split_batch = true;
+    EXPECT_THAT([&] { Trainer(whole, tight).plan(profile); }, ThrowsMessage<Error>(HasSubstr("stays whole")));
+    tight.split_batch.reset();
+    tight.budget -= std::size_t{2} << 20;
+    try {
+        Trainer(whole, tight).plan(profile);
+        FAIL();
+    } catch (const plan::BudgetTooSmall& error) {
+        EXPECT_FALSE(error.least_split()) << "no smaller micro-batch is advised";
+    }
+}
+
+/// Where the batch does not fit at all.
+TEST_F(PlannedTraining, NoAdviceSplitsTheBatchOfATaskWhoseSamplesDepend) {
+    const auto advice_for = [&](const MakeTask& make) -> std::string {
+        Profile profile = Context::cpu({.threads = 1}).profile();
+        TrainerOptions tight = options();
+        tight.budget = std::size_t{1} << 30;
+        profile.memory_limit =
+            Trainer(task<OfPairs>(points_), tight).plan(profile).floor_bytes - (std::size_t{2} << 20);
+        try {
+            Trainer(make, options()).rehearse(profile);
+        } catch (const OutOfMemory& error) {
+            return error.report().advice;
+        }
+        return "";
+    };
+    EXPECT_THAT(advice_for(task<Layers>(points_)), HasSubstr("split from 2048: draws differ"));
+    EXPECT_THAT(advice_for(task<OfPairs>(points_)),
+                AllOf(HasSubstr("no plan needs less than"), Not(HasSubstr("split")), Not(HasSubstr(".accumulate"))));
+}
+
+TEST_F(PlannedTraining, IsLimitedToItsBudget) {
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{64} << 20;
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    EXPECT_TRUE(Trainer(task<Layers>(points_), budgeted).run(context).complete);
+    EXPECT_EQ(context.memory().limit(), 0u) << "and not any longer";
+    budgeted.steps = 12;
+    Context other = Context::cpu({.threads = 1, .seed = 5});
+    try {
+        Trainer(task<ByValues>(points_), budgeted).run(other);
+        FAIL() << other.memory().peak().reserved << " bytes were reserved";
+    } catch (const OutOfMemory& error) {
+        EXPECT_EQ(error.report().limit, budgeted.budget);
+        EXPECT_THAT(error.report().advice, AllOf(HasSubstr("may depend on values"), HasSubstr("use .budget = ")));
+    }
+    EXPECT_LE(other.memory().peak().reserved, budgeted.budget);
+    EXPECT_EQ(other.memory().limit(), 0u);
+}
+
+}  // namespace
+}  // namespace headroom::training
