@@ -76,7 +76,7 @@ class Gpt(ChangedFlags, ProgramCase):
                      "--dropout", 0.25, "--steps", 3)
         cls.changes = {**EACH, **TEXT, **SAMPLING, "--data": (cls.write("other.txt", words(200).replace("e", "x")), "vocabulary"),
                        "--vocabulary": (9, REFUSED), "--heads": (4, "heads 2, not 4"), "--positions": (99, "positions 12, not 99"),
-                       "--half-residual": ((), REFUSED)}
+                       "--half-residual": ((), REFUSED), "--no-bias": ((), "bias"), "--activation": ("relu", "activation")}
 
 
 class Recurrent(ChangedFlags, ProgramCase):
@@ -91,7 +91,8 @@ class Recurrent(ChangedFlags, ProgramCase):
                      "--block", 12, "--dropout", 0.25, "--steps", 3)
         cls.changes = {**EACH, **TEXT, **cls.own(),
                        "--data": (cls.write("other.txt", words(200).replace("e", "x")), "vocabulary"),
-                       "--vocabulary": (cls.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nall\n"), "vocabulary")}
+                       "--vocabulary": (cls.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nall\n"), "vocabulary"),
+                       "--case": ("keep", REFUSED)}
 
     @classmethod
     def own(cls):
@@ -182,7 +183,7 @@ class Detection(ChangedFlags, ProgramCase):
     way = "cheap"
     begun = ("--height", 64, "--width", 64, "--images", 4, "--validation", 2, "--steps", 3, "--pyramid", 8, "--hidden", 16,
              "--regions", 8, "--objects", 3)
-    changes = {**EACH, **IMAGES, "--data": ("none", REFUSED), "--annotations": ("none", REFUSED), "--skip-bad-boxes": ((), REFUSED),
+    changes = {**EACH, **IMAGES, "--data": ("none", REFUSED), "--annotations": ("none", REFUSED), "--labels": ("ids", REFUSED),
                "--skip-bad-images": ((), REFUSED), "--model": ("fasterrcnn", 'model "maskrcnn", not "fasterrcnn"'),
                "--backbone": ("resnet50", 'backbone "resnet18", not "resnet50"'), "--pyramid": (16, "pyramid 8, not 16"),
                "--hidden": (8, "hidden 16, not 8"), "--height": (96, "height 64, not 96"), "--width": (96, "width 64, not 96"),
