@@ -64,7 +64,8 @@ class TrainGptErrors(ProgramCase):
 
     def test_wrong_usage_says_what_was_meant(self):
         for flags, part in [(["--layer", 2], "there is no --layer; the nearest is --layers"),
-                            (["--memory-limit", 2, "GB"], "GB belongs to no option"),
+                            (["--memory-limit", 2, "GB"], "2 is a number of bytes; write 2GB"),
+                            (["--memory-limit", 4096, "GB"], "GB belongs to no option"),
                             (["--steps"], "--steps: a value is missing"), (["--lr", 1, "--lr", 2], "--lr is given twice"),
                             (["--batch", "1e2"], "1e2 is not a whole number in [1, "),
                             (["--memory-limit", 0.5], "0.5 has no unit; write 0.5GB")]:
@@ -112,7 +113,7 @@ class TrainGptErrors(ProgramCase):
         self.assertIn("step 4/4", self.succeeds("--resume", file, "--changed-data"))
 
     def test_memory_that_does_not_suffice(self):
-        for limit in (1, "1MiB"):
+        for limit in ("4096", "1MiB"):
             self.fails(1, self.with_text("--memory-limit", limit), "memory limit: ", "is less than a page of 2097152 bytes")
         dry = self.with_text("--device", "dry")
         self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
