@@ -44,6 +44,9 @@ MemoryPeak peak_of(const Profile& profile, const Program& program) {
     return rehearsal->memory().peak();
 }
 
+/// Pages: what takes more, which no device has, is rehearsed but twice more.
+constexpr std::size_t kSearched = std::size_t{1} << 20;
+
 /// A limit that suffices where a page less does not: above what was refused, and from what is live at once to what was
 /// reserved where nothing was refused.
 std::size_t sufficient_limit(const Profile& profile, const Program& program, const MemoryPeak& peak,
@@ -61,8 +64,10 @@ std::size_t sufficient_limit(const Profile& profile, const Program& program, con
     std::size_t refused = std::max((peak.allocated - 1) / page_bytes, limit / page_bytes);
     std::size_t enough = peak.reserved / page_bytes;
     if (!suffices(enough)) return 0;
-    for (std::size_t tried = refused + 1; refused + 1 < enough; tried = (refused + enough) / 2)
+    for (std::size_t tried = refused + 1; refused + 1 < enough; tried = (refused + enough) / 2) {
         (suffices(tried) ? enough : refused) = tried;
+        if (enough > kSearched) break;
+    }
     return enough * page_bytes;
 }
 

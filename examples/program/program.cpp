@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -106,14 +107,21 @@ void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& 
     }
 }
 
-/// Errors: Error for another micro-batch than the plan's on the command line, which the plan would take the place of.
+/// Errors: Error for a step on the command line that is neither the plan's nor the one that it divides.
 void expect_of_plan(const Flags& flags, const plan::Plan& plan, const std::string& source) {
-    for (const auto& [name, given, planned] : {std::tuple{"batch", flags.batch, plan.division.batch},
+    std::vector<std::string> given;
+    bool as_planned = true;
+    std::int64_t samples = 1;
+    for (const auto& [name, value, planned] : {std::tuple{"batch", flags.batch, plan.division.batch},
                                                std::tuple{"accumulate", flags.accumulate, plan.division.accumulate}}) {
-        if (given != planned && flags.stored && flags.stored->given(name))
-            throw Error(fmt::format("--{} {}: the plan of {} has {}; leave the flag out, or plan anew with --budget",
-                                    name, given, source, planned));
+        if (!flags.stored || !flags.stored->given(name)) continue;
+        given.push_back(fmt::format("--{} {}", name, value));
+        as_planned = as_planned && value == planned;
+        samples *= value;
     }
+    if (given.empty() || as_planned || samples == plan.division.batch * plan.division.accumulate) return;
+    throw Error(fmt::format("{}: the plan of {} has {} micro-batches of {}; leave that out, or plan anew with --budget",
+                            fmt::join(given, " "), source, plan.division.accumulate, plan.division.batch));
 }
 
 /// Times that were measured, if the flags ask for some.

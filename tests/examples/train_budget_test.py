@@ -133,12 +133,14 @@ class TrainGpt(Budget, ProgramCase):
                 self.fails(1, ["--plan", self.write("damaged.json", damaged)], "damaged.json")
         self.fails(1, ["--plan", self.path("missing.json")], "missing.json")
         batch, accumulate = planned["batch"], planned["accumulate"]
+        has = f"has {accumulate} micro-batches of {batch}; leave that out"
         self.succeeds("--plan", file, "--batch", batch, "--accumulate", accumulate)
-        self.fails(1, ["--plan", file, "--batch", batch + 1], f"--batch {batch + 1}: the plan of {file} has {batch}")
-        self.fails(1, ["--plan", file, "--accumulate", accumulate + 1], f"--accumulate {accumulate + 1}: the plan of {file} has")
+        self.succeeds("--plan", file, "--batch", batch * accumulate)  # what it divides
+        self.fails(1, ["--plan", file, "--batch", 7], f"--batch 7: the plan of {file} {has}")
+        self.fails(1, ["--plan", file, "--accumulate", 7], f"--batch 6 --accumulate 7: the plan of {file} {has}")
         saved = self.path("planned.safetensors")
         self.succeeds("--plan", file, "--save", saved, "--stop-after", 1)
-        self.fails(1, ["--resume", saved, "--batch", batch + 1], f"--batch {batch + 1}: the plan of {saved} has {batch}")
+        self.fails(1, ["--resume", saved, "--batch", 7], f"--batch 7: the plan of {saved} {has}")
         self.fails(2, ["--plan", file, "--budget", floor])
         self.fails(2, ["--save-plan", file])
 

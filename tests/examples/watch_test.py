@@ -1,5 +1,6 @@
 """What ends a job under mpirun whose ranks hang, end or never come, and what does not."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -59,15 +60,17 @@ class Watch(ProcessesCase):
         for numbers in ((1000, 4000000), (4000000, 1000), (3000000, 4000000)):
             words = [f"{rank}:exchange={n}" for rank, n in enumerate((*numbers, numbers[1]))]
             status, lines = self.ends(3, "exchange", *words)
-            self.assertEqual(status, 1, lines)
-            self.assertGreater(len(lines), 0)
-            for line in lines:
-                self.assertRegex(line, r"^rank (\d): rank \1: MPI failed: rank \d sends \d+ bytes where \d+ are expected: do all")
+            self.assertNotEqual(status, 0, lines)
+            told = [line for line in lines if re.match(r"rank (\d): (rank \1: MPI failed: rank \d sends \d+ bytes where \d+ are expected: "
+                                                       r"do all|fake NCCL: \d+ bytes came from rank \d, and not \d+)", line)]
+            self.assertTrue(told, lines)
+            if self.program == RANK:
+                self.assertEqual(told, lines)
 
     def test_joining_twice_is_refused(self):
         status, lines = self.ends(2, "exchange", "0:join")
-        self.assertEqual((status, lines), (1, ["rank 0: MPI can't be started: it was started in this process before, which it allows "
-                                               "once"]))
+        self.assertNotEqual(status, 0)  # mpirun of Open MPI 4.1 may end by a signal of its own
+        self.assertEqual(lines, ["rank 0: MPI can't be started: it was started in this process before, which it allows once"])
 
     def test_one_that_works_for_longer_ends_nothing(self):
         self.assertEqual(self.ends(2, "exchange", "1:work=25", "exchange", ranks=SHORT), (0, []))

@@ -52,7 +52,8 @@ struct NcclCommunicator {
     void mark(const std::string& what, const std::string& text = "") const {
         const std::string name = what + std::to_string(rank);
         std::ofstream(file("." + name)) << text;
-        std::filesystem::rename(file("." + name), file(name));
+        std::error_code gone;  // the folder, with the process that made it: it may end before others have left
+        std::filesystem::rename(file("." + name), file(name), gone);
     }
     std::string marked(const std::string& what, int by) const {
         std::ifstream text(file(what + std::to_string(by)));
