@@ -167,7 +167,7 @@ World World::join(const JoinOptions& options) {
     world.ranks_ = ranks;
     world.local_ranks_ = local_ranks;
     world.group_ = std::make_shared<MpiGroup>(mpi, rank, ranks);
-    world.share_processors(Processors::allowed().sharing(*world.group_));
+    world.share_processors();
     world.watch(local_ranks == ranks ? "127.0.0.1" : "");
     return world;
 }
@@ -182,10 +182,12 @@ void World::watch(const std::string& first_host) const {
 
 World::~World() = default;
 
-/// `sharing`: the ranks, this one included, that run on the processors on which it may run.
-void World::share_processors(int sharing) const {
-    const int processors = Processors::of_machine(), allowed = Processors::allowed().count();
+void World::share_processors() const {
+    const Processors own = Processors::allowed();
+    const int processors = Processors::of_machine(), allowed = own.count();
     const int share = std::max(1, processors / local_ranks_);
+    // Until the others tell theirs, those of a machine share all of it.
+    const int sharing = group_ ? own.sharing(*group_) : allowed < processors ? 1 : local_ranks_;
     threads_ = std::max(1, allowed / sharing);
     if (threads_ < share) {
         remark_ = fmt::format("rank {} may run on {} of {} processors, and takes {} thread{}: {} leaves them {}", rank_,
@@ -218,16 +220,14 @@ void World::read_launcher() {
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
     const std::string port = std::to_string(number("MASTER_PORT", 1, 65535 - taken, 0) + taken);
     address_ = host.starts_with('[') ? fmt::format("{}:{}", host, port) : Address{std::string(host), port}.text();
-    share_processors(Processors::allowed().count() < Processors::of_machine()
-                         ? 1
-                         : local_ranks_);  // until the others have told theirs
+    share_processors();
 }
 
 /// What a launcher without an MPI has started joins when it has to say something.
 void World::meet() const {
     if (ranks_ == 1 || group_) return;
     group_ = hosts_over_tcp({rank_, ranks_, address_}, options_.join_timeout);
-    share_processors(Processors::allowed().sharing(*group_));
+    share_processors();
     watch(Address::parse(address_).host);
 }
 

@@ -68,7 +68,7 @@ class World {
     World() = default;
 
     void read_launcher();
-    void share_processors(int sharing) const;
+    void share_processors() const;
     void meet() const;
     void watch(const std::string& first_host) const;
 

@@ -11,4 +11,6 @@ namespace headroom::training {
 using Moment = std::chrono::steady_clock::time_point;
 using Clock = std::function<Moment()>;
 
+inline double seconds_between(Moment begin, Moment end) { return std::chrono::duration<double>(end - begin).count(); }
+
 }  // namespace headroom::training

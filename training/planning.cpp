@@ -2,7 +2,6 @@
 #include <headroom/training/trainer.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -20,10 +19,6 @@
 namespace headroom::training {
 
 namespace {
-
-double seconds_since(Moment begin, const Clock& clock) {
-    return std::chrono::duration<double>(clock() - begin).count();
-}
 
 /// Without what a training that is only tried has no use for.
 TrainerOptions without_files(TrainerOptions options) {
@@ -91,11 +86,11 @@ void time_steps(Context& context, const MakeTask& task, const TrainerOptions& op
         const Moment begin = options.clock();
         session.step();
         session.results();
-        return plan::TimedStep{seconds_since(begin, options.clock), timer.take()};
+        return plan::TimedStep{seconds_between(begin, options.clock()), timer.take()};
     };
     step();
     const Moment begin = options.clock();
-    for (std::size_t i = 0; i < kMost && (i == 0 || seconds_since(begin, options.clock) < kEnough); ++i)
+    for (std::size_t i = 0; i < kMost && (i == 0 || seconds_between(begin, options.clock()) < kEnough); ++i)
         steps.push_back(step());
 }
 
@@ -194,7 +189,7 @@ Planned Trainer::plan(const Profile& here) const {
     planned.simulated = planner.plans_simulated();
     planned.rehearsed = planner.plans_rehearsed();
     planned.explanation = planner.explain(planned.plan);
-    planned.seconds = seconds_since(begin, options_.clock);
+    planned.seconds = seconds_between(begin, options_.clock());
     return planned;
 }
 

@@ -91,7 +91,7 @@ bool Progress::due(std::int64_t step) {
 
 void Progress::show(const Status& status) {
     if (!draws(status.step)) return;
-    const double elapsed = std::chrono::duration<double>(clock_() - begin_).count();
+    const double elapsed = seconds_between(begin_, clock_());
     const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
     const double left = elapsed / done * static_cast<double>(steps_ - status.step);
     const std::size_t columns = columns_of(terminal_);
@@ -126,7 +126,7 @@ void WorkProgress::show(std::int64_t done, std::int64_t all) {
     const Moment now = clock_();
     if (now - last_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10))) return;
     last_ = now;
-    const double elapsed = std::chrono::duration<double>(now - begin_).count();
+    const double elapsed = seconds_between(begin_, now);
     const double left = elapsed / static_cast<double>(done) * static_cast<double>(all - done);
     const std::string line = work_line(what_, done, all, unit_, left, columns_of(terminal_));
     fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");

@@ -1,7 +1,6 @@
 #include <headroom/training/session.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -176,7 +175,7 @@ std::optional<Task::Batch> Session::next_batch(bool wanted) {
         expect_readable(&error);
     }
     expect_readable(nullptr);
-    loading_seconds_ += std::chrono::duration<double>(options_.clock() - begin).count();
+    loading_seconds_ += seconds_between(begin, options_.clock());
     return batch;
 }
 

@@ -2,7 +2,6 @@
 #include <headroom/training/trainer.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -234,8 +233,7 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
         }
         if (last_step) {
             constexpr double unknown = std::numeric_limits<double>::infinity();
-            const std::chrono::duration<double> seconds = options_.clock() - begin;
-            last_step->keep(validates ? unknown : seconds.count());
+            last_step->keep(validates ? unknown : seconds_between(begin, options_.clock()));
         }
         if (validates) reporter.validate();
         if (saves) reporter.save();
@@ -285,8 +283,7 @@ Report Trainer::train_session(Context& context) const {
             last_step.emplace(session, options_.save, *interrupt);
         } else if (options_.print) {
             say("a signal ends a training at its next step; a launcher that ends all processes before (mpirun: 2 s) "
-                "loses "
-                "what {} has not saved",
+                "loses what {} has not saved",
                 options_.spell("save_every", ""));
         }
     }

@@ -46,6 +46,18 @@ def words(count):
     return " ".join(f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(count))
 
 
+def rest_of(terminal):
+    """What a program writes to a terminal until it has ended; closes this side of it."""
+    output = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            output += chunk
+    except OSError:  # the other side is closed
+        pass
+    os.close(terminal)
+    return output
+
+
 def data_file(name):
     """A file of the data folder beside the sources, or named by HEADROOM_DATA; None if it is not there."""
     path = os.path.join(os.environ.get("HEADROOM_DATA", os.path.join(SOURCE, "..", "shared", "data")), name)

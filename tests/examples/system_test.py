@@ -10,7 +10,7 @@ import termios
 import time
 import unittest
 
-from program import ProgramCase, words
+from program import ProgramCase, rest_of, words
 
 ENDLESS = ("--steps", 10_000_000)
 
@@ -55,12 +55,7 @@ class TrainGpt(ProgramCase):
                 output += os.read(terminal, 4096)
             if end(process, terminal):
                 return process.wait(), output.decode()
-            try:
-                while chunk := os.read(terminal, 4096):
-                    output += chunk
-            except OSError:  # the other side is closed
-                pass
-            os.close(terminal)
+            output += rest_of(terminal)
             return process.wait(), output.decode()
 
     def test_a_signal_saves_and_leaves_cleanly(self):

@@ -9,7 +9,7 @@ import subprocess
 import termios
 import unittest
 
-from program import ADVICE, SOURCE, ProgramCase, words
+from program import ADVICE, SOURCE, ProgramCase, rest_of, words
 
 KEYS = {"val_loss", "train_loss", "tokens_per_second", "loading_share", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
         "used", "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
@@ -252,13 +252,7 @@ class TrainGpt(ProgramCase):
                 fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
             with subprocess.Popen(self.command("--steps", 300, "--lr", "1e-30"), stdout=inside, stderr=inside) as process:
                 os.close(inside)
-                output = b""
-                try:
-                    while chunk := os.read(terminal, 4096):
-                        output += chunk
-                except OSError:  # the other side is closed
-                    pass
-                os.close(terminal)
+                output = rest_of(terminal)
             self.assertEqual(process.returncode, 0, output)
             drawn = re.findall(r"\r\x1b\[K([^\r]*)", output.decode())
             self.assertTrue(drawn)

@@ -10,7 +10,6 @@
 //         last.keep(seconds_of_the_step);
 //     }
 //     last.end();                                     // before the training itself writes the file
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,6 @@
 //     throughput.look(10, 10 * batch, clock());
 //     fmt::print("{} samples/s\n", throughput.rate());
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -22,7 +21,7 @@ class Throughput {
     /// `steps` of `units` each are done, and were not at the last look. While warming up, nothing may be queued behind
     /// them, so that the steps which count begin now.
     void look(std::int64_t steps, double units, Moment now) {
-        const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+        const double seconds = seconds_between(std::exchange(last_, now), now);
         const double done = static_cast<double>(steps) * units;
         if (warming_up()) {
             warm_up_ -= steps;
