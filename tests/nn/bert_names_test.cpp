@@ -9,24 +9,13 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/bert_names.hpp>
 #include <headroom/tests/data/scratch.hpp>
-#include <headroom/tests/support/source_path.hpp>
+#include <headroom/tests/nn/reference_bert.hpp>
 
 namespace headroom::nn {
 namespace {
 
 using headroom::test::throws;
 using ::testing::ElementsAre, ::testing::IsEmpty;
-
-constexpr BertOptions kSizes{.vocabulary = 13,
-                             .block = 9,
-                             .layers = 2,
-                             .heads = 2,
-                             .width = 8,
-                             .hidden = 12,
-                             .dropout = 0,
-                             .attention_dropout = 0};
-
-const std::string kInitial = test::source_path("tests/reference/bert_initial.safetensors");
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
     const std::size_t at = text.find(what);
@@ -39,7 +28,7 @@ class BertNames : public ::testing::Test {
 
     /// The reference's tensors, renamed; without those of an empty name; and `more`.
     std::filesystem::path variant(const Rename& rename, std::vector<NamedArray> more = {}) {
-        const files::SafetensorsFile file(kInitial);
+        const files::SafetensorsFile file(reference_bert_file());
         for (const files::SafetensorsEntry& entry : file.entries()) {
             if (rename(entry.name).empty()) continue;
             const Array array = context.exec().empty(entry.shape, entry.dtype);
@@ -50,7 +39,7 @@ class BertNames : public ::testing::Test {
         return path;
     }
     Array read(const std::string& name) {
-        const files::SafetensorsFile file(kInitial);
+        const files::SafetensorsFile file(reference_bert_file());
         const files::SafetensorsEntry* const entry = file.find(name);
         const Array array = context.exec().empty(entry->shape, entry->dtype);
         file.copy_to(*entry, context, array);
@@ -68,9 +57,10 @@ class BertNames : public ::testing::Test {
     void expect_same(const std::filesystem::path& file, const std::string& prefix = "") {
         const BertOptions sizes = bert_sizes(file);
         EXPECT_EQ((std::vector{sizes.vocabulary, sizes.block, sizes.layers, sizes.width, sizes.hidden}),
-                  (std::vector{kSizes.vocabulary, kSizes.block, kSizes.layers, kSizes.width, kSizes.hidden}));
+                  (std::vector{kReferenceBert.vocabulary, kReferenceBert.block, kReferenceBert.layers,
+                               kReferenceBert.width, kReferenceBert.hidden}));
         Parameters own(context, {.name = "own"});
-        const BertForMaskedLm other(own, kSizes);
+        const BertForMaskedLm other(own, kReferenceBert);
         const files::LoadReport report = load_bert(file, own);
         EXPECT_EQ(report.prefix, prefix);
         EXPECT_THAT(report.missing, IsEmpty());
@@ -79,7 +69,7 @@ class BertNames : public ::testing::Test {
 
     Context context = Context::cpu({.threads = 1});
     Parameters parameters{context};
-    BertForMaskedLm model{parameters, kSizes};
+    BertForMaskedLm model{parameters, kReferenceBert};
     test::ScratchFolder folder;
     std::filesystem::path path = folder.path() / "bert.safetensors";
 };
@@ -90,7 +80,7 @@ std::string old(const std::string& name) {
 std::string same(const std::string& name) { return name; }
 
 TEST_F(BertNames, OldNamesOfNormsAndPrefixesOfWrappersAreRead) {
-    load_bert(kInitial, parameters);
+    load_bert(reference_bert_file(), parameters);
     ASSERT_NE(old("bert.embeddings.LayerNorm.weight"), "bert.embeddings.LayerNorm.weight");
     expect_same(variant(old, {{"bert.embeddings.position_ids", read("cls.predictions.bias")}}));
     expect_same(variant([](const std::string& name) { return "module." + name; }), "module.");
@@ -102,7 +92,7 @@ TEST_F(BertNames, OldNamesOfNormsAndPrefixesOfWrappersAreRead) {
 }
 
 TEST_F(BertNames, ABareModelLeavesTheHeadAsItWas) {
-    load_bert(kInitial, parameters);
+    load_bert(reference_bert_file(), parameters);
     const auto body = [](const std::string& name) { return name.starts_with("cls.") ? "" : name; };
     const auto bare = [&](const std::string& name) { return replaced(body(name), "bert.", ""); };
     for (const bool prefixed : {true, false}) {
@@ -112,7 +102,7 @@ TEST_F(BertNames, ABareModelLeavesTheHeadAsItWas) {
                                                     {"qa_outputs.bias", read("cls.predictions.bias")}});
         EXPECT_EQ(bert_sizes(file).layers, 2);
         Parameters own(context, {.name = prefixed ? "prefixed" : "bare"});
-        const BertForMaskedLm other(own, kSizes);
+        const BertForMaskedLm other(own, kReferenceBert);
         const auto bias = other.bias.to_vector<float>(), transform = other.transform.weight.to_vector<float>();
         EXPECT_THAT([&] { load_bert(file, own); }, throws<Error>("lacks cls.predictions"));
         EXPECT_THAT(load_bert(file, own, /*partial=*/true).missing,
@@ -131,7 +121,7 @@ TEST_F(BertNames, ABareModelLeavesTheHeadAsItWas) {
 }
 
 TEST_F(BertNames, ADecoderOfItsOwnIsRefused) {
-    load_bert(kInitial, parameters);
+    load_bert(reference_bert_file(), parameters);
     const char *const decoder = "cls.predictions.decoder.weight", *const bias = "cls.predictions.decoder.bias";
     const Array table = read("bert.embeddings.word_embeddings.weight"), words = read("cls.predictions.bias");
     expect_same(variant(same, {{decoder, table}, {bias, words}}));
@@ -149,7 +139,7 @@ TEST_F(BertNames, ADecoderOfItsOwnIsRefused) {
     }
     EXPECT_EQ(values(parameters), before);
     Parameters own(context, {.name = "judge"});
-    const BertForClassification judge(own, 3, kSizes);
+    const BertForClassification judge(own, 3, kReferenceBert);
     variant(same, {{decoder, other}});
     EXPECT_EQ(load_bert(path, own, /*partial=*/true).missing.size(), 4u) << "a model without a head for words";
 }

@@ -15,22 +15,12 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/nn/reference_bert.hpp>
 #include <headroom/tests/support/reference.hpp>
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
-
-constexpr BertOptions kSizes{.vocabulary = 13,
-                             .block = 9,
-                             .layers = 2,
-                             .heads = 2,
-                             .width = 8,
-                             .hidden = 12,
-                             .dropout = 0,
-                             .attention_dropout = 0};
-
-const std::string kInitial = test::source_path("tests/reference/bert_initial.safetensors");
 
 class BertReference : public ::testing::Test {
   protected:
@@ -90,15 +80,15 @@ class BertReference : public ::testing::Test {
     test::Reference reference{test::source_path("tests/reference/bert_steps.safetensors")};
     Context context = Context::cpu({.threads = 2});
     Parameters parameters{context, {.dtype = Dtype::f64}};
-    BertForMaskedLm model{parameters, kSizes};
+    BertForMaskedLm model{parameters, kReferenceBert};
 };
 
 TEST_F(BertReference, StepsOfWordsAgree) {
     for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
         SCOPED_TRACE(name(dtype));
         Parameters own(context, {.name = "words", .dtype = dtype});
-        const BertForMaskedLm words(own, kSizes);
-        EXPECT_EQ(load_bert(kInitial, own).missing.size(), 0u);
+        const BertForMaskedLm words(own, kReferenceBert);
+        EXPECT_EQ(load_bert(reference_bert_file(), own).missing.size(), 0u);
         expect_agrees(own, "words", [&](std::size_t step) {
             return words.loss(of("ids", step), of("targets", step), {.lengths = of("lengths", step)},
                               of("types", step));
@@ -110,8 +100,8 @@ TEST_F(BertReference, StepsOfClassesAgree) {
     for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
         SCOPED_TRACE(name(dtype));
         Parameters own(context, {.name = "classes", .dtype = dtype});
-        const BertForClassification judge(own, 3, kSizes);
-        for (const std::string& path : load_bert(kInitial, own, /*partial=*/true).missing) {
+        const BertForClassification judge(own, 3, kReferenceBert);
+        for (const std::string& path : load_bert(reference_bert_file(), own, /*partial=*/true).missing) {
             const auto head = std::find_if(own.all().begin(), own.all().end(), [&](const Parameter& parameter) {
                 return bert_name(path_below(own, parameter)) == path;
             });
@@ -126,21 +116,22 @@ TEST_F(BertReference, StepsOfClassesAgree) {
 }
 
 TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
-    load_bert(kInitial, parameters);
+    load_bert(reference_bert_file(), parameters);
     const test::ScratchFolder folder;
-    const BertOptions sizes = bert_sizes(kInitial);
+    const BertOptions sizes = bert_sizes(reference_bert_file());
     EXPECT_EQ((std::vector{sizes.vocabulary, sizes.block, sizes.types, sizes.layers, sizes.width, sizes.hidden}),
-              (std::vector{kSizes.vocabulary, kSizes.block, kSizes.types, kSizes.layers, kSizes.width, kSizes.hidden}));
+              (std::vector{kReferenceBert.vocabulary, kReferenceBert.block, kReferenceBert.types, kReferenceBert.layers,
+                           kReferenceBert.width, kReferenceBert.hidden}));
     EXPECT_THROW(bert_sizes(test::source_path("tests/reference/bert_steps.safetensors")), FileError);
     save_bert(folder.path() / "mine.safetensors", parameters);
-    const files::SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
+    const files::SafetensorsFile theirs(reference_bert_file()), mine(folder.path() / "mine.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());
     for (std::size_t i = 0; i < mine.entries().size(); ++i) {
         EXPECT_EQ(mine.entries()[i].name, theirs.entries()[i].name);
         EXPECT_EQ(mine.entries()[i].shape, theirs.entries()[i].shape);
     }
     Parameters own(context, {.name = "again", .dtype = Dtype::f64});
-    const BertForMaskedLm again(own, kSizes);
+    const BertForMaskedLm again(own, kReferenceBert);
     load_bert(mine.path(), own);
     for (std::size_t i = 0; i < own.all().size(); ++i)
         EXPECT_EQ(own.all()[i].tensor.to_vector<double>(), parameters.all()[i].tensor.to_vector<double>());
@@ -149,12 +140,12 @@ TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
 /// A model for classes from one for words: its own head stays as it was, and is named.
 TEST_F(BertReference, ClassificationBeginsWithAModelOfWords) {
     Parameters own(context, {.name = "judge", .dtype = Dtype::f64});
-    const BertForClassification judge(own, 3, kSizes);
-    EXPECT_THROW(load_bert(kInitial, own), Error);
-    const files::LoadReport report = load_bert(kInitial, own, /*partial=*/true);
+    const BertForClassification judge(own, 3, kReferenceBert);
+    EXPECT_THROW(load_bert(reference_bert_file(), own), Error);
+    const files::LoadReport report = load_bert(reference_bert_file(), own, /*partial=*/true);
     EXPECT_EQ(report.missing, (std::vector<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias",
                                                         "classifier.weight", "classifier.bias"}));
-    load_bert(kInitial, parameters);
+    load_bert(reference_bert_file(), parameters);
     const Tensor ids = of("ids", 0), lengths = of("lengths", 0);
     const AttentionMask mask{.lengths = lengths};
     EXPECT_EQ(judge.bert(ids, mask).to_vector<double>(), model.bert(ids, mask).to_vector<double>());
