@@ -133,17 +133,20 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::
     Output &gradient = trial.output(v, all_logits), &sum = trial.output(Dtype::f32, all_logits, v.out, all(2));
     gradient.over = 0;
     const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
-    for (std::int64_t i = 0; i < in.logits.numel(); ++i) {
-        const std::int64_t row = i / classes, target = in.targets.get_integer(row);
-        const double p = std::exp(-Lse(in.logits, row, classes).above(in.logits.get(i))),
-                     own = i % classes == target ? 1 - smoothing : 0;
+    for (std::int64_t row = 0; row < shape.numel(); ++row) {
+        const Lse lse(in.logits, row, classes);
+        const std::int64_t target = in.targets.get_integer(row);
         const bool ignored = target == options.ignore_index;
         const double factor = (1 - smoothing) * in.weight(target) + smoothing * in.total / n;
-        const double value =
-            ignored ? 0 : 3 * (factor * p - own * in.weight(target) - smoothing / n * in.weight(i % classes));
-        const double size = 1 + std::abs(in.weight(target)) + std::abs(in.weight(i % classes));
-        const double error = 3 * unit * size * ((n / 16 + 128) * (1 + std::abs(factor)) * p + 4);
-        gradient.expect(value, error), sum.expect(2 + value, error + 8 * epsilon(Dtype::f32));
+        for (std::int64_t c = 0; c < classes; ++c) {
+            const double p = std::exp(-lse.above(in.logits.get(row * classes + c)));
+            const double own = c == target ? 1 - smoothing : 0;
+            const double value =
+                ignored ? 0 : 3 * (factor * p - own * in.weight(target) - smoothing / n * in.weight(c));
+            const double size = 1 + std::abs(in.weight(target)) + std::abs(in.weight(c));
+            const double error = 3 * unit * size * ((n / 16 + 128) * (1 + std::abs(factor)) * p + 4);
+            gradient.expect(value, error), sum.expect(2 + value, error + 8 * epsilon(Dtype::f32));
+        }
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         const ClassWeights weights = Inputs::given(kind, in);

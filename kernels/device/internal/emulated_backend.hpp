@@ -181,7 +181,11 @@ class Native {
     }
 
     void check_aligned(const void* p, std::size_t bytes, Site site) {
-        if (std::bit_cast<std::uintptr_t>(p) % bytes == 0) return;
+        if (std::bit_cast<std::uintptr_t>(p) % bytes != 0) [[unlikely]]
+            fail_misaligned(p, bytes, site);
+    }
+    /// Apart, so that the check is inlined, where a compiler knows `bytes`: kernels ask it at each access.
+    [[gnu::noinline, gnu::cold]] void fail_misaligned(const void* p, std::size_t bytes, Site site) {
         thread_->fail("an access of " + std::to_string(bytes) + " bytes is misaligned by " +
                           std::to_string(std::bit_cast<std::uintptr_t>(p) % bytes),
                       site);
