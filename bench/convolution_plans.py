@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Has NVIDIA's cuDNN plan all convolutions of some models for an H200 that is not there, and writes what it found: which
-have a plan that keeps our promises, and the scratch that it takes. No plan runs, and nothing is timed.
+"""Has NVIDIA's cuDNN plan all convolutions of some models for GPUs that are not there, an H200 and an RTX 2080 Ti (compute
+capability 7.5), and writes what it found: which have a plan that keeps our promises, and the scratch that it takes. No plan
+runs, and nothing is timed.
 
 usage: bench/convolution_plans.py [--build build/cuda] [--shapes]
 
@@ -30,6 +31,11 @@ MODELS = {
     "unet_large": ("U-Net, an image of 1400 x 2100", "--model unet --batch 1 --height 1400 --width 2100 --classes 2"),
     "maskrcnn": ("Mask R-CNN, 2 images of 800 x 1216", "--model maskrcnn --batch 2 --height 800 --width 1216 --classes 91"),
 }
+# As the test names them: the models above in bf16 on an H200, and what it plans for the other card.
+PLANNED = {**{name: f"{title}; bf16, H200" for name, (title, _) in MODELS.items()},
+           "resnet50_75_f16": f"{MODELS['resnet50'][0]}; f16, RTX 2080 Ti",
+           "unet_large_75_f16": f"{MODELS['unet_large'][0]}; f16, RTX 2080 Ti",
+           "unet_large_75_f32": f"{MODELS['unet_large'][0]}; f32, RTX 2080 Ti"}
 PASSES = ["forward", "data gradient", "weight gradient"]
 
 
@@ -39,8 +45,8 @@ def kind(convolution):
 
 
 def table(results):
-    lines = ["| model, bf16 | pass | shapes | planned | largest scratch | reserved for it |", "| --- | --- | ---: | ---: | ---: | ---: |"]
-    for name, (title, _) in MODELS.items():
+    lines = ["| model | pass | shapes | planned | largest scratch | reserved for it |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    for name, title in PLANNED.items():
         rows = [row for row in results["plans"] if row["model"] == name]
         for what in sorted({kind(row["convolution"]) for row in rows}, key=lambda text: (PASSES.index(text.split(",")[0]), text)):
             some = [row for row in rows if kind(row["convolution"]) == what]
@@ -49,7 +55,7 @@ def table(results):
             lines.append(f"| {title} | {what} | {len(some)} | {len(planned)} | {largest['scratch'] / 1e6:.1f} MB | "
                          f"{largest['reserved'] / 1e6:.1f} MB |")
     refused = [row for row in results["plans"] if row["plan"].startswith("refused")]
-    lines += ["", f"By {results['library']}. " + (f"Refused: {len(refused)}." if refused else "None is refused.")]
+    lines += ["", f"By {results['library']}. " + (f"Refused: {len(refused)}, which own kernels compute." if refused else "None is refused.")]
     lines += [f"- {row['model']}: `{row['convolution']}`: {row['plan']}" for row in refused]
     return "\n".join(lines)
 
@@ -78,7 +84,7 @@ def main():
     if not rows:
         sys.exit(f"bench/convolution_plans.py: nothing was planned:\n{run.stdout}{run.stderr}")
     library = re.search(r"^cuDNN .*$", run.stdout, re.MULTILINE)[0]
-    results = {"what": "plans by NVIDIA's library for an H200 that is not there; nothing was run", "library": library,
+    results = {"what": "plans by NVIDIA's library for GPUs that are not there; nothing was run", "library": library,
                "plans": [{"model": model, "convolution": text, "plan": plan, "scratch": int(scratch), "reserved": int(reserved)}
                          for model, text, plan, scratch, reserved in rows]}
     RESULTS.write_text(json.dumps(headed(results), indent=1) + "\n", encoding="utf-8")

@@ -3,8 +3,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -20,6 +22,7 @@ struct Plans {
     const char* model;
     int capability = 90;
     const char* dtype = "bf16";  ///< in place of the file's, which is bf16
+    bool slow = false;           ///< half a minute, where additions are fused: if HEADROOM_ALL_CONVOLUTIONS is set
 };
 
 /// "unet_large", of an H200; else "unet_large_75_f16".
@@ -28,8 +31,15 @@ std::string test_name(const Plans& plans) {
     return plans.capability == 90 ? model : model + "_" + std::to_string(plans.capability) + "_" + plans.dtype;
 }
 
+/// In f32 without TF32 a data pass copies both images to another layout. True where the scratch budget has no room for
+/// that, which leaves cuDNN with few plans.
+bool exceeds_the_budget(CudnnConvolution c) {
+    const std::size_t budget = std::exchange(c.budget, std::numeric_limits<std::size_t>::max());
+    return c.scratch() > budget;
+}
+
 /// Plans all lines of a file and prints "model | text | plan | scratch | reserved" for each; the texts of those that
-/// are refused.
+/// are refused though their scratch fits the budget.
 std::set<std::string> refused(CudnnConvolutions& cudnn, const Plans& plans) {
     const std::string model = plans.model;
     std::ifstream file(headroom::test::source_path("tests/kernels/convolutions/" + model + ".txt"));
@@ -43,19 +53,16 @@ std::set<std::string> refused(CudnnConvolutions& cudnn, const Plans& plans) {
                   << (plan.refusal.empty() ? plan.name : "refused: " + plan.refusal) << " | " << plan.scratch << " | "
                   << c.scratch() << "\n";
         EXPECT_LE(plan.scratch, c.scratch()) << line;
-        if (!plan.refusal.empty()) texts.insert(line);
+        if (!plan.refusal.empty() && !exceeds_the_budget(c)) texts.insert(line);
     }
     EXPECT_GT(lines, 0) << model;
     return texts;
 }
 
-/// Each takes some seconds where an addition is fused: those of other models than ResNet-50 are planned where
-/// HEADROOM_ALL_CONVOLUTIONS is set.
 class CudnnConvolutionPlans : public ::testing::TestWithParam<Plans> {};
 
 TEST_P(CudnnConvolutionPlans, AreThereWithinTheScratchThatWasReckonedWith) {
-    if (GetParam().model != std::string("resnet50") && !std::getenv("HEADROOM_ALL_CONVOLUTIONS"))
-        GTEST_SKIP() << "HEADROOM_ALL_CONVOLUTIONS";
+    if (GetParam().slow && !std::getenv("HEADROOM_ALL_CONVOLUTIONS")) GTEST_SKIP() << "HEADROOM_ALL_CONVOLUTIONS";
     std::unique_ptr<CudnnConvolutions> cudnn;
     try {
         cudnn = std::make_unique<CudnnConvolutions>(test::open_cudnn_without_gpu(GetParam().capability));
@@ -67,9 +74,9 @@ TEST_P(CudnnConvolutionPlans, AreThereWithinTheScratchThatWasReckonedWith) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudnnConvolutionPlans,
-                         ::testing::Values(Plans{"resnet50"}, Plans{"unet"}, Plans{"unet_large"}, Plans{"maskrcnn"},
-                                           Plans{"resnet50", 75, "f16"}, Plans{"unet_large", 75, "f16"},
-                                           Plans{"unet_large", 75, "f32"}),
+                         ::testing::Values(Plans{"resnet50"}, Plans{"unet"}, Plans{"unet_large"},
+                                           Plans{"maskrcnn", 90, "bf16", true}, Plans{"resnet50", 75, "f16", true},
+                                           Plans{"unet_large", 75, "f16"}, Plans{"unet_large", 75, "f32"}),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
