@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/draw_guard.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/memory/error.hpp>
@@ -300,7 +301,7 @@ Extras extras_of(const char* op, const Tensor& x, AttentionOptions&& options) {
         check_form(op, {"the mask of keys", mask.keys}, mask.keys.rank() == 2, "[B, S]");
         extras.mask = mask.keys.unsqueeze(1).unsqueeze(1);
     }
-    check_range(op, "dropout", options.dropout, 0, 1);  // before a random number is spent
+    check_range(op, "dropout", options.dropout, 0, 1);
     if (options.dropout != 0) extras.dropout = {static_cast<float>(options.dropout), x.context().next_random()};
     return extras;
 }
@@ -310,6 +311,7 @@ Extras extras_of(const char* op, const Tensor& x, AttentionOptions&& options) {
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, AttentionOptions options) {
     check_defined("attention_packed", {{"qkv", qkv}});
     ops::AttentionPacked::Attrs attrs{heads, kv_heads, options.causal, options.scale, {}};
+    const ops::DrawGuard guard(qkv.context());
     Extras extras = extras_of("attention_packed", qkv, std::move(options));
     attrs.dropout = extras.dropout;
     return apply<ops::AttentionPacked>(attrs, std::move(qkv), std::move(extras.mask), std::move(extras.lengths));
@@ -322,6 +324,7 @@ Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, b
 Tensor attention(Tensor q, Tensor k, Tensor v, AttentionOptions options) {
     check_defined("attention", {{"q", q}, {"k", k}, {"v", v}});
     ops::Attention::Attrs attrs{options.causal, options.scale, {}};
+    const ops::DrawGuard guard(q.context());
     Extras extras = extras_of("attention", q, std::move(options));
     attrs.dropout = extras.dropout;
     return apply<ops::Attention>(attrs, std::move(q), std::move(k), std::move(v), std::move(extras.mask),

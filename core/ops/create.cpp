@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/draw_guard.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/memory/error.hpp>
@@ -173,16 +174,19 @@ Tensor ones(Context& context, const Shape& shape, Dtype dtype) {
 }
 
 Tensor randn(Context& context, const Shape& shape, Dtype dtype, double mean, double deviation) {
+    const ops::DrawGuard guard(context);
     return apply<ops::Randn>(
         context, {shape, dtype, static_cast<float>(mean), static_cast<float>(deviation), context.next_random()});
 }
 
 Tensor rand(Context& context, const Shape& shape, Dtype dtype, double low, double high) {
+    const ops::DrawGuard guard(context);
     return apply<ops::Rand>(context,
                             {shape, dtype, static_cast<float>(low), static_cast<float>(high), context.next_random()});
 }
 
 Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shape& shape, Dtype dtype) {
+    const ops::DrawGuard guard(context);
     return apply<ops::RandInt>(context, {shape, low, high, dtype, context.next_random()});
 }
 
@@ -210,6 +214,7 @@ namespace {
 template <class Op>
 Tensor random_like(const char* name, const Tensor& x, std::optional<Dtype> dtype) {
     check_defined(name, {{"x", x}});
+    const ops::DrawGuard guard(x.context());
     return as_op(name, [&] {
         return apply<Op>(x.context(), {.shape = x.shape(),
                                        .dtype = dtype.value_or(x.dtype()),

@@ -2,6 +2,7 @@
 
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/draw_guard.hpp>
 #include <headroom/kernels/dropout/dropout.hpp>
 
 namespace headroom {
@@ -73,7 +74,8 @@ std::vector<Sample<DropoutAdd::Attrs>> DropoutAdd::samples() {
 Tensor dropout(Tensor x, double p, bool training) {
     check_defined("dropout", {{"x", x}});
     if (!training || p == 0.0) return x;
-    check_range("dropout", "p", p, 0, 1);  // before a random number is spent
+    check_range("dropout", "p", p, 0, 1);
+    const ops::DrawGuard guard(x.context());
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::Dropout>({static_cast<float>(p), key}, std::move(x));
 }
@@ -83,6 +85,7 @@ Tensor dropout_add(Tensor branch, Tensor x, double p, bool training) {
     check_defined("dropout_add", {{"branch", branch}, {"x", x}});
     if (!training || p == 0.0) return as_op("dropout_add", [&] { return add(std::move(branch), std::move(x)); });
     check_range("dropout_add", "p", p, 0, 1);
+    const ops::DrawGuard guard(x.context());
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::DropoutAdd>({static_cast<float>(p), key}, std::move(branch), std::move(x));
 }

@@ -124,7 +124,7 @@ LinearCrossEntropy::Kept room_to_keep(Exec& exec, const Array& x, const Array& w
     const bool for_x = exec.gradient_wanted(0), for_weight = exec.gradient_wanted(1);
     if ((for_x ? bytes_of(x, narrow) : 0) + (for_weight ? bytes_of(weight, wide) : 0) > budget_of(exec)) return kept;
     kept.dloss = exec.empty({}, wide);
-    if (for_x) kept.dx = exec.empty(x.shape(), narrow, Category::gradients);
+    if (for_x) kept.dx = exec.empty(x.shape(), narrow);  // grows with the batch, as activations do
     if (for_weight) kept.dweight = exec.empty(weight.shape(), wide, Category::gradients);
     const double dloss = x.dtype == Dtype::f16 ? 0x1p15 : 1.0;
     exec.launch([&](auto& stream) { kernels::fill(stream, dloss, kept.dloss.view()); });

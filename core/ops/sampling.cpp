@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/draw_guard.hpp>
 #include <headroom/kernels/random/multinomial.hpp>
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/kernels/scan/scan.hpp>
@@ -73,10 +74,14 @@ std::vector<Sample<Multinomial::Attrs>> Multinomial::samples() {
 
 }  // namespace ops
 
-Tensor randperm(Context& context, std::int64_t n) { return apply<ops::Randperm>(context, {n, context.next_random()}); }
+Tensor randperm(Context& context, std::int64_t n) {
+    const ops::DrawGuard guard(context);
+    return apply<ops::Randperm>(context, {n, context.next_random()});
+}
 
 Tensor multinomial(Tensor weights, std::int64_t draws, bool replacement) {
     check_defined("multinomial", {{"weights", weights}});
+    const ops::DrawGuard guard(weights.context());
     const kernels::RandomKey key = weights.context().next_random();
     return apply<ops::Multinomial>({draws, replacement, key}, std::move(weights));
 }

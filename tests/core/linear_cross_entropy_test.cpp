@@ -143,6 +143,18 @@ TEST_P(LinearCrossEntropyTest, WhatNeedsNoGradientCostsNothing) {
     EXPECT_LT(kept_by(true, true), 1024u);
 }
 
+/// A report reckons how much grows with the batch: x's gradient does, the weight's does not.
+TEST_P(LinearCrossEntropyTest, KeptGradientsAreInTheirCategories) {
+    const auto bytes_in = [&](Category category) {
+        return context.memory().statistics().allocated_by_category[static_cast<std::size_t>(category)];
+    };
+    const std::size_t activations = bytes_in(Category::activations), gradients = bytes_in(Category::gradients);
+    const Loss loss = linear_cross_entropy(x, weight, targets);
+    const bool kept = GetParam() != 0;
+    EXPECT_EQ(bytes_in(Category::gradients) - gradients, kept ? kClasses * kWidth * sizeof(double) : 0);
+    EXPECT_GE(bytes_in(Category::activations) - activations, kept ? kRows * kWidth * sizeof(double) : 0);
+}
+
 TEST_P(LinearCrossEntropyTest, AGradientThatIsAskedForTooLateIsRefusedOrThere) {
     x.requires_grad_(false);
     const Tensor loss = linear_cross_entropy(x, weight, targets).sum();

@@ -1,12 +1,16 @@
 // What random ops draw: in a micro-batch by its number, the module's path and its use, so that others' draws and who
 // computes it change nothing.
+#include <functional>
 #include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/dropout.hpp>
+#include <headroom/core/ops/sampling.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
@@ -83,6 +87,31 @@ TEST(RandomNumbers, OutsideOfMicroBatchesEachDrawTakesANumber) {
     context.set_random_counter(1);
     EXPECT_EQ(draw(context, "c"), second) << "whoever draws";
     EXPECT_NE(first, second);
+}
+
+TEST(RandomNumbers, ARefusedCallTakesNone) {
+    Context context = Context::cpu({.threads = 1, .seed = 7});
+    const Tensor x = rand(context, {2, 3}), integers = randint(context, 0, 5, {2, 3});
+    const std::uint64_t before = context.random_counter();
+    const std::function<void()> calls[] = {
+        [&] { randn(context, {-1}); },
+        [&] { rand(context, {-1}); },
+        [&] { randint(context, 5, 0, {2}); },
+        [&] { randn_like(x, Dtype::i64); },
+        [&] { rand_like(x, Dtype::i64); },
+        [&] { dropout(integers, 0.5); },
+        [&] { dropout_add(integers, integers, 0.5); },
+        [&] { randperm(context, -1); },
+        [&] { multinomial(integers, 1); },
+        [&] { attention(x, x, x, {.dropout = 0.5}); },
+        [&] { attention_packed(x, 1, 1, {.dropout = 0.5}); },
+    };
+    for (const auto& call : calls) {
+        EXPECT_THROW(call(), Error);
+        EXPECT_EQ(context.random_counter(), before) << "call " << &call - calls;
+    }
+    rand(context, {4});
+    EXPECT_EQ(context.random_counter(), before + 1);
 }
 
 TEST(RandomNumbers, AMicroBatchInAnotherOneIsRefused) {
