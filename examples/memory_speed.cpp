@@ -92,9 +92,9 @@ Context make_context(const Flags& flags, const ComputeOptions& compute) {
 }
 
 double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
+    std::ranges::sort(values);
+    const std::size_t middle = values.size() / 2;
+    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 /// Measured, or predicted where nothing was trained; of PyTorch, none then.
@@ -136,7 +136,7 @@ Json json_of(const techniques::Row& row, std::size_t within, bool cuda) {
             {"optimizer", row.optimizer},
             {"batch", row.options.batch},
             {"accumulate", row.options.accumulate},
-            {"recompute", ours(row.options.recompute)},
+            {"recompute", ours(row.budget > 0 ? "plan" : row.options.recompute)},
             {"budget_bytes", row.budget > 0 ? Json(row.budget) : Json()},
             {"parameters", row.parameters > 0 ? Json(row.parameters) : Json()},
             {"peak_bytes_allocated", measured(row.peak_bytes_allocated)},

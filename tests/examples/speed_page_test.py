@@ -238,7 +238,7 @@ class SpeedPage(browser.PageCase):
         self.assertEqual(names["twice"][:-2], sorted(POINTS, reverse=True))
         self.assertEqual(found["order"][:-2], ["predicted", "not covered", "more than predicted", "blocks", "worse",
                                                "other bits", "keep all", "eager"])
-        self.assertEqual(found["columns"]["Ops run again"]["once"][0], "240")
+        self.assertEqual(found["columns"]["Ops recomputed"]["once"][0], "240")
 
     def test_a_line_of_the_table_has_the_figures_of_its_row(self):
         figures = {"batch": 2, "accumulate": 3, "recompute": "layers", "budget_bytes": 1_500_000_000, "fits": True, "largest_batch": 5,
@@ -251,11 +251,11 @@ class SpeedPage(browser.PageCase):
         expected = {"Framework": "Headroom", "Technique": "plan", "Peak reserved": "2.50 GB", "Peak allocated": "2.40 GB", "sequences/s": "2.00",
                     "Step": "2.00 s", "Type": "bf16", "Optimizer": "sgd", "Batch": "2", "Micro-batches": "3", "Recompute": "layers",
                     "Budget": "1.50 GB", "Fits": "yes", "Largest batch": "5", "parameters": "10.00 MB", "gradients": "20.00 MB",
-                    "optimizer state": "30.00 MB", "Loss": "10.500000", "Bits as keeping all": "yes", "Ops run again": "6",
+                    "optimizer state": "30.00 MB", "Loss": "10.500000", "Same bits": "yes", "Ops recomputed": "6",
                     "Driver calls": "7", "Host waits": "8", "Launches": "9"}
         place = found["Name"].index("all different")
         self.assertEqual({name: found[name][place] for name in expected}, expected)
-        self.assertEqual([found[name][1 - place] for name in ("Fits", "Bits as keeping all")], ["no", "no"])
+        self.assertEqual([found[name][1 - place] for name in ("Fits", "Same bits")], ["no", "no"])
 
     def test_a_front_has_the_speed_of_the_smaller_point_until_the_next(self):
         rows = [row("headroom", "baseline", "small", 1000, 3.7), row("headroom", "plan", "large", 3000, 1.3)]  # beside the grid
@@ -337,9 +337,19 @@ class SpeedPage(browser.PageCase):
         self.assertEqual([name for name in names if light[name] in dark], [])
         self.assertIn((0x15, 0x17, 0x1a), dark)
 
+    def framed(self, width, page, script):
+        """What the script found in a frame: a window is at least 500 pixels wide."""
+        outer = os.path.join(self.folder, f"outer_{width}.html")
+        with open(self.with_script(page, script), encoding="utf-8") as file:
+            frame = f'<iframe width="{width}" height="900" srcdoc="{html.escape(file.read())}"></iframe>'
+        with open(outer, "w", encoding="utf-8") as file:
+            file.write(f"<!DOCTYPE html><html><body>{frame}{ASK_FRAME}</body></html>")
+        found = json.loads(self.load(outer)[0]["data-result"])
+        self.assertEqual(found["width"], width)
+        return found
+
     def test_a_narrow_window_scrolls_only_downwards(self):
-        # A window is at least 500 pixels wide, a frame is not.
-        inner = self.with_script(self.page, SEARCH + """
+        found = self.framed(400, self.page, SEARCH + """
             result.width = innerWidth;
             result.points = Object.keys(places);
             result.reach = [document.documentElement.scrollWidth];
@@ -348,15 +358,44 @@ class SpeedPage(browser.PageCase):
                 const {left, right} = tip.getBoundingClientRect();
                 result.reach.push(document.documentElement.scrollWidth, right - Math.min(left, 0));
             }""")
-        outer = os.path.join(self.folder, "outer.html")
-        with open(inner, encoding="utf-8") as file:
-            frame = f'<iframe width="400" height="900" srcdoc="{html.escape(file.read())}"></iframe>'
-        with open(outer, "w", encoding="utf-8") as file:
-            file.write(f"<!DOCTYPE html><html><body>{frame}{ASK_FRAME}</body></html>")
-        found = json.loads(self.load(outer)[0]["data-result"])
-        self.assertEqual(found["width"], 400)
         self.assertEqual(set(found["points"]), POINTS)
         self.assertLessEqual(max(found["reach"]), 400)
+
+    def test_what_a_row_is_chosen_by_is_seen_without_scrolling(self):
+        rows = [{**each, "fits": True} for each in ROWS if each["name"] != ODD]
+        page = self.written("widths.html", {**COMPARISON, "rows": rows})
+        for width, expected in ((1200, {"Framework", "Technique", "Name", "Peak reserved", "sequences/s", "Fits", "Same bits", "Step"}),
+                                (400, {"Name", "Peak reserved", "sequences/s"})):
+            found = self.framed(width, page, """
+                result.width = innerWidth;
+                result.seen = all("#table th").filter(head => head.offsetWidth > 0 && head.getBoundingClientRect().right <= innerWidth)
+                    .map(head => head.textContent);
+                result.below = all("#table td.name").map(cell => getComputedStyle(cell, "::after").content);""")
+            self.assertLessEqual(expected, set(found["seen"]))
+            said = '"gradient checkpointing, Headroom"' in found["below"]
+            self.assertEqual(said, width == 400, "a name's technique stands below it where there is no column for it")
+
+    def test_the_bytes_that_were_asked_about(self):
+        red = browser.light_colours("memory/history/page/style.css")["alert"]
+        rows = [row("headroom", "baseline", "keep all", 3600, 1.0), row("headroom", "plan", "small", 2500, 2.0)]
+        for within, said, drawn in ((3_000_000_000, "Within 3.00 GB: 1 of 2 fit", True),
+                                    (1_000_000_000, "Within 1.00 GB: none fits; the smallest, small, takes 2.50 GB", True),
+                                    (24_000_000_000, "Within 24.00 GB: 2 of 2 fit", False),  # far to the right of them
+                                    (None, "", False)):
+            page = self.written("within.html", {**COMPARISON, "rows": rows, "within_bytes": within})
+            found = self.use(page, """
+                result.said = texts("#within")[0];
+                const canvas = document.getElementById("plot"), {data, width} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                result.columns = {};  // of red pixels
+                for (let at = 0; at < data.length; at += 4) if (data.slice(at, at + 3).join() === "%d,%d,%d")
+                    result.columns[at / 4 %% width] = (result.columns[at / 4 %% width] ?? 0) + 1;
+                result.width = width;""" % red)
+            self.assertEqual(found["said"], said)
+            lines = [int(column) for column, count in found["columns"].items() if count > 300]
+            self.assertEqual(len(lines), 1 if drawn else 0)
+            if drawn:
+                expected = 58 + (found["width"] - 58 - 18) * within / (1.08 * 3_600_000_000)
+                self.assertAlmostEqual(lines[0], expected, delta=2)
 
     def test_odd_text_stays_text_and_nothing_comes_from_elsewhere(self):
         found = self.use(self.page, """

@@ -26,34 +26,37 @@ function notesCell(row) {
     return {text: notes, value: notes || null, kind: row.faults.length > 0 ? "text notes fault" : "text notes"};
 }
 
-// Those that some row has a figure for. The brief ones are said of a point, too.
+// Those that some row has a figure for, first those by which rows are chosen. The brief ones are said of a point, too; the
+// wide ones stand below the name where the window is narrow.
 function columnsOf({data: {samples}, rows}) {
     const of = (name, kind, cellOf, brief = false) => ({name, kind, cellOf, brief});
     const field = (name, key, cellOf) => of(name, cellOf === textCell ? "text" : "", ({data}) => cellOf(data[key]));
     const categories = [...new Set(rows.flatMap(({data}) => Object.keys(data.bytes ?? {})))];
+    const yesOrNo = answer => textCell(answer == null ? null : answer ? "yes" : "no");
     const columns = [
-        of("Framework", "text", row => textCell(row.framework)),
-        field("Technique", "technique", textCell),
-        field("Name", "name", textCell),
-        of("Notes", "text", notesCell),
+        of("Framework", "text wide", row => ({...textCell(row.framework), kind: "text wide"})),
+        of("Technique", "text wide", ({data}) => ({...textCell(data.technique), kind: "text wide"})),
+        of("Name", "text", row => ({...textCell(row.data.name), kind: "text name",
+                                    below: `${row.data.technique}, ${row.framework}`})),
         of("Peak reserved", "", row => bytesCell(row.memory), true),
-        of("Peak allocated", "", row => bytesCell(row.allocated), true),
         of(`${samples}/s`, "", row => cell(row.speed, speedText), true),
+        field("Fits", "fits", yesOrNo),
+        field("Same bits", "same_bits", yesOrNo),
         of("Step", "", row => cell(row.seconds, secondsText), true),
+        of("Notes", "text", notesCell),
+        of("Peak allocated", "", row => bytesCell(row.allocated), true),
         of("Steps of all runs", "", ({data}) => runsCell(data.step_seconds_runs), true),
-        field("Type", "dtype", textCell),
-        field("Optimizer", "optimizer", textCell),
+        field("Recompute", "recompute", textCell),
+        field("Ops recomputed", "replayed_ops", countCell),
         field("Batch", "batch", countCell),
         field("Micro-batches", "accumulate", countCell),
-        field("Recompute", "recompute", textCell),
         field("Budget", "budget_bytes", bytesCell),
-        field("Fits", "fits", fits => textCell(fits == null ? null : fits ? "yes" : "no")),
         field("Largest batch", "largest_batch", countCell),
+        field("Type", "dtype", textCell),
+        field("Optimizer", "optimizer", textCell),
         ...categories.map(name => of(name.replace("_", " "), "", ({data}) => bytesCell(data.bytes?.[name]), true)),
         field("Used on the GPU", "used", bytesCell),
         field("Loss", "loss", loss => cell(loss, value => value.toFixed(6))),
-        field("Bits as keeping all", "same_bits", same => textCell(same == null ? null : same ? "yes" : "no")),
-        field("Ops run again", "replayed_ops", countCell),
         field("Driver calls", "driver_calls", countCell),
         field("Host waits", "host_waits", countCell),
         field("Launches", "launches", countCell),

@@ -43,6 +43,7 @@ class Page {
         ];
         byId("about").append(...about.map(([name, what]) =>
             element("div", {}, element("dt", {}, name), element("dd", {}, what))));
+        byId("within").textContent = withinText(this.comparison);
         if (theirs.length === 0) return;
         const count = theirs.filter(point => !point.covered).length;
         byId("covered").textContent =

@@ -44,6 +44,16 @@ function frontOf(points) {
     return points.filter(point => !beaten(point)).sort((a, b) => a.memory - b.memory);
 }
 
+// How many of the points fit into the bytes that were asked about; if none does, which is the smallest. Empty: nothing was
+// asked.
+function withinText({data, points}) {
+    const within = data.within_bytes;
+    if (within == null || points.length === 0) return "";
+    const fitting = points.filter(point => point.memory <= within).length, least = points[0];
+    return `Within ${bytesText(within, 2)}: ` + (fitting > 0 ? `${fitting} of ${points.length} fit` :
+        `none fits; the smallest, ${least.data.name}, takes ${bytesText(least.memory, 2)}`);
+}
+
 // All rows, those of them that have a place in the plot, and what is to be said of these.
 class Comparison {
     constructor(data) {

@@ -9,7 +9,10 @@ class Scatter extends Plot {
     constructor(canvas, comparison) {
         super(canvas, {left: 58, right: 18, top: 30, bottom: 44});
         this.comparison = comparison;
-        this.mostMemory = 1.08 * Math.max(1, ...comparison.points.map(point => point.memory));
+        // A line for the bytes that were asked about, unless they are so many that the points would lie close together.
+        const most = Math.max(1, ...comparison.points.map(point => point.memory)), within = comparison.data.within_bytes;
+        this.within = within != null && within <= 2 * most ? within : null;
+        this.mostMemory = 1.08 * Math.max(most, this.within ?? 0);
         this.mostSpeed = 1.1 * Math.max(0, ...comparison.points.map(point => point.speed)) || 1;
     }
 
@@ -47,6 +50,7 @@ class Scatter extends Plot {
         this.drawRows(this.mostSpeed, speedMark, colors);
         this.drawBottom(colors);
         this.plain(`${data.samples} per second`, 10 * this.ratio, 12 * this.ratio, colors, "left");
+        if (this.within !== null) this.drawWithin(colors);
         for (const [framework, front] of fronts) this.drawFront(front, framework !== "headroom", colors);
         if (chosen) this.drawGuides(chosen, colors);
         for (const point of points) this.drawPoint(point, faint(point) ? 0.15 : 1, colors);
@@ -59,6 +63,13 @@ class Scatter extends Plot {
         for (let bytes = 0; bytes <= most; bytes += step) this.mark(this.x(bytes), roundBytesText(bytes), colors);
         const right = this.left + this.width, low = this.canvas.height - 9 * this.ratio;
         this.plain("peak of reserved memory", right, low, colors, "right");
+    }
+
+    drawWithin(colors) {
+        const {context: c, ratio} = this, x = Math.round(this.x(this.within));
+        c.fillStyle = colors.alert;
+        c.fillRect(x, this.top, Math.ceil(ratio), this.height);
+        this.flag(`within ${bytesText(this.within, 2)}`, x, this.top, colors.alert, colors);
     }
 
     // In stairs: with the memory of one point, what is between it and the next is no faster than it.
