@@ -218,7 +218,7 @@ void write_history(const Flags& flags, const Profile& profile, std::vector<techn
     const std::vector<memory::MemorySnapshot> snapshots = techniques::histories(flags.question, rows, profile);
     std::vector<memory::NamedSnapshot> named;
     for (std::size_t i = 0; i < rows.size(); ++i)
-        named.push_back({fmt::format("{}: {}", rows[i].technique, rows[i].name), &snapshots[i]});
+        named.push_back({fmt::format("{}: {}", rows[i].technique, rows[i].name), &snapshots[i], true});
     memory::write_html_report(named, flags.history);
 }
 

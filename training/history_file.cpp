@@ -20,7 +20,7 @@ void write(const Context& context, const std::string& file, const std::string& t
     const memory::MemorySnapshot snapshot = context.shared_memory()->snapshot();
     const std::string suffix = std::filesystem::path(file).extension().string();
     if (suffix == ".html") {
-        const memory::NamedSnapshot named{title, &snapshot};
+        const memory::NamedSnapshot named{title, &snapshot, context.dry()};
         memory::write_html_report({&named, 1}, file);
     } else if (suffix == ".json") {
         memory::write_chrome_trace(snapshot, file);

@@ -43,7 +43,11 @@ class Numbers {
 class SnapshotData {
   public:
     SnapshotData(const NamedSnapshot& named, std::string& out)
-        : title_(named.title), snapshot_(*named.snapshot), timeline_(make_timeline(snapshot_)), out_(out) {
+        : title_(named.title),
+          rehearsed_(named.rehearsed),
+          snapshot_(*named.snapshot),
+          timeline_(make_timeline(snapshot_)),
+          out_(out) {
         find_unit();
     }
 
@@ -52,7 +56,7 @@ class SnapshotData {
         const std::uint64_t origin = snapshot_.events.empty() ? snapshot_.time : snapshot_.events.front().time;
         out_ += "{\"title\":";
         append_json(out_, title_);
-        out_ += ",\"device\":";
+        fmt::format_to(std::back_inserter(out_), ",\"rehearsed\":{},\"device\":", rehearsed_);
         append_json(out_, snapshot_.device);
         categories();
         fmt::format_to(std::back_inserter(out_),
@@ -202,6 +206,7 @@ class SnapshotData {
     }
 
     std::string_view title_;
+    bool rehearsed_;
     const MemorySnapshot& snapshot_;
     Timeline timeline_;
     std::string& out_;

@@ -18,6 +18,7 @@ namespace headroom::memory {
 struct NamedSnapshot {
     std::string title;
     const MemorySnapshot* snapshot = nullptr;  ///< not null
+    bool rehearsed = false;                    ///< of a dry run, whose times say nothing: the axis has events alone
 };
 
 /// Snapshots are drawn in the given order. In the browser, those of other pages can be added to a page, to compare runs

@@ -23,6 +23,9 @@ class MemoryHistory(ProgramCase):
         text = pathlib.Path(page).read_text(encoding="utf-8")
         self.assertIn(str(figures["peak_bytes_allocated"]), text)
         self.assertNotIn("http", text.replace("http://www.w3.org", ""), "needs a network")
+        self.assertIn('"rehearsed":false', text)
+        self.succeeds("--steps", 3, "--device", "dry", "--memory-history", page)
+        self.assertIn('"rehearsed":true', pathlib.Path(page).read_text(encoding="utf-8"), "its times say nothing")
 
     def test_a_pickle_and_a_trace_hold_every_event(self):
         snapshot, trace = self.path("memory.pickle"), self.path("memory.json")

@@ -107,6 +107,7 @@ class MemorySpeed(ProgramCase):
         for row in rows:
             self.assertIn(f"{row['technique']}: {row['name']}", content)
             self.assertIn(str(row["peak_bytes_allocated"]), content)
+        self.assertEqual(content.count('"rehearsed":true'), len(rows), "what is drawn was predicted")
         rehearsed = self.path("rehearsed.html")
         self.succeeds("--techniques", "baseline,checkpointing", "--device", "dry", "--memory-history", rehearsed)
         self.assertEqual(pathlib.Path(rehearsed).stat().st_size > 0, True)

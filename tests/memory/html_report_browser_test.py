@@ -218,6 +218,25 @@ class HtmlReport(HistoryCase, browser.PageCase):
         self.assertIn(f"of the limit of 481.0 MB, {pages} pages of 2.1 MB are the budget", found["budget"])
         self.assertEqual(found["peak"], "At the peak")
 
+    def test_a_rehearsal_has_an_axis_of_events_and_no_times(self):
+        folder, expected = self.files(limit=480_000_000)
+        ask = """
+            const canvas = all(".panel canvas")[0], axis = document.getElementById("axis");
+            result.axis = [axis.disabled, axis.querySelector(":checked").value];
+            result.terms = texts(".panel dt");
+            pointer(canvas, "pointermove", 300, 100); await drawn();
+            result.tip = document.getElementById("tip").innerText;
+            result.moment = texts(".moment p")[0];
+            all("button").find(b => b.textContent.startsWith("Blocks")).click();
+            result.largest = all("tbody tr")[0].textContent;"""
+        computed, rehearsed = (self.use(os.path.join(folder, name), ask) for name in ("single.html", "rehearsed.html"))
+        self.assertEqual((computed["axis"], rehearsed["axis"]), ([False, "time"], [True, "events"]))
+        self.assertEqual([{"Budget", "Available"} & set(found["terms"]) for found in (computed, rehearsed)], [{"Budget"}, {"Available"}])
+        for told in ("tip", "moment", "largest"):
+            self.assertRegex(computed[told], r"\d [mµn]?s\b")
+            self.assertNotRegex(rehearsed[told], r"\d [mµn]?s\b")
+            self.assertRegex(rehearsed[told], r"event [\d,]+")
+
     def test_long_steps_are_folded(self):
         folder, _ = self.files(steps=6)
         found = self.use(os.path.join(folder, "validation.html"), """

@@ -236,7 +236,7 @@ class Chart extends Plot {
         c.lineTo(this.left + this.width, y + this.crisp);
         c.stroke();
         c.restore();
-        this.label(`budget ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors.alert, colors);
+        this.label(`${this.history.limitName.toLowerCase()} ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors.alert, colors);
     }
 
     drawBottom(view, colors) {

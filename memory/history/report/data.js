@@ -124,7 +124,10 @@ class History {
         return best;
     }
 
+    get limitName() { return this.askedLimit ? "Budget" : "Available"; }
     timeOf(state) { return state > 0 ? this.time[state - 1] : 0; }
+    // Nothing was computed in a rehearsal, so that its times say nothing.
+    whenText(state) { return this.rehearsed ? `event ${state.toLocaleString("en")}` : timeText(this.timeOf(state)); }
 
     // The state at a time.
     stateAt(time) {

@@ -24,7 +24,10 @@ class Page {
         this.nameCategories();
         const histories = this.data.snapshots.map(data => new History(data, this.categories, this.stack));
         const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
-        const mode = this.view?.mode ?? "time", shape = this.view?.shape ?? "levels";
+        const axis = byId("axis"), shape = this.view?.shape ?? "levels";
+        axis.disabled = histories.some(history => history.rehearsed);  // its times say nothing
+        const mode = axis.disabled ? "events" : this.view?.mode ?? "time";
+        axis.querySelector(`[value=${mode}]`).checked = true;
         this.view = new View(histories, mode);
         this.view.shape = shape;
         this.view.folds = byId("folds").checked;

@@ -1,5 +1,7 @@
 // One history on the page: its figures in text, its chart and what is marked in it.
 
+const ENDLESS = 2 ** 50;  // a rehearsal's memory where nothing limits it: Profile::endless
+
 class Panel {
     // `first` is the panel that others are compared with, or null.
     constructor(history, scale, height, first) {
@@ -23,8 +25,8 @@ class Panel {
         add("Peak of live bytes", h.peak,
             !first ? "" : `${percentText(Math.abs(saved))} ${saved >= 0 ? "below" : "above"} ${first.history.title}`, "main");
         add("Peak reserved", h.peakReserved, h.peak ? `${percentText(h.peakReserved / h.peak - 1)} more` : "");
-        if (h.limit) {
-            add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
+        if (h.limit && h.limit < ENDLESS) {
+            add(h.limitName, h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
         }
         add("Live at the end", h.allocated, `in ${bytesText(h.reserved)} reserved`);
         let rounding = 0;

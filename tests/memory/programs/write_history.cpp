@@ -123,6 +123,10 @@ int main(int argc, char** argv) {
     write_chrome_trace(all, folder / "trace.json");
     write_html_report(both, folder / "report.html");
     write_html_report(std::span(both).first(1), folder / "single.html");
+    MemorySnapshot unlimited = all;
+    unlimited.asked_limit = 0;
+    const std::array<NamedSnapshot, 1> rehearsed{{{"keep all", &unlimited, true}}};
+    write_html_report(rehearsed, folder / "rehearsed.html");
     const MemorySnapshot validated = with_validation(all);
     const std::array<NamedSnapshot, 1> long_step{{{"with a validation", &validated}}};
     write_html_report(long_step, folder / "validation.html");
