@@ -145,6 +145,7 @@ void Session::step() {
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     const double rate = learning_rate(steps_done_ + 1);
     accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
+    task_->begin_step(steps_done_);
     Recurrence micro_batches(context_);
     while (accumulator_->wants_more()) {
         accumulator_->accumulate(micro_batch_, *next_batch());
@@ -220,6 +221,7 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     const std::int64_t rank = group_ ? group_->rank() : 0, ranks = group_ ? group_->ranks() : 1;
     std::int64_t number = rank;
     std::string where;
+    task_->begin_step(step - 1);
     for (; number < options_.accumulate; number += ranks) {
         context_.set_random_counter(start.random_counter + static_cast<std::uint64_t>(number));
         const Task::Batch batch = batch_of(step - 1, number / ranks);

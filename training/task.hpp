@@ -58,6 +58,11 @@ class Task {
     /// smaller micro-batches are another objective. Then no plan splits a batch, and nobody advises it. Ops that couple
     /// samples say so themselves (`OpInfo::couples_samples`).
     virtual bool samples_are_independent() const { return true; }
+    /// Called before the micro-batches of each step with the number of steps that are done: 0 before the first one, and
+    /// a resumed training goes on counting. For a loss, or data, that changes as the training goes; shapes must not,
+    /// since a rehearsal sees the first steps only. With `ComputeOptions::graphs` the number must reach the loss as a
+    /// tensor of the batch.
+    virtual void begin_step(std::int64_t /*steps_done*/) {}
     /// The next micro-batch of the training data. What it draws goes by the number of the micro-batch in the training,
     /// whichever process asks.
     virtual Batch batch() = 0;

@@ -1,12 +1,16 @@
 // The task without data and the loop of one's own that docs/guide.md shows.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -34,6 +38,26 @@ class Rotation final : public training::EndlessTask {
     nn::Linear model_;
 };
 
+/// Its outputs are pulled towards 0, ever more over the first 100 steps.
+class Calmed final : public training::EndlessTask {
+  public:
+    Calmed(Parameters& parameters, std::int64_t batch)
+        : rotation_(parameters, batch), model_(nn::Path(parameters) / "calmed", 2, 2) {}
+    Batch batch() override { return rotation_.batch(); }
+    void begin_step(std::int64_t steps_done) override {
+        weight_ = std::min(1.0, static_cast<double>(steps_done) / 100);
+    }
+    Loss loss(const Batch& batch) override {
+        const Tensor y = model_(batch[0]);
+        return Loss(sum(square(y - batch[1])) + sum(square(y)) * weight_, static_cast<double>(y.numel()));
+    }
+
+  private:
+    Rotation rotation_;
+    nn::Linear model_;
+    double weight_ = 0;
+};
+
 TEST(Guide, ASimulatorAndALoopThatStaysOnesOwn) {
     const test::ScratchFolder folder;
     std::filesystem::current_path(folder.path());
@@ -57,6 +81,15 @@ TEST(Guide, ASimulatorAndALoopThatStaysOnesOwn) {
     session.step();
     EXPECT_LT(session.results().back().loss, 1e-3);  // 2 before the first step
     EXPECT_TRUE(std::filesystem::exists("rotation.safetensors"));
+}
+
+/// The least loss, for a prediction y of the target t, is that of y = t / 2 once both terms count alike.
+TEST(Guide, ALossThatChangesAsTheTrainingGoes) {
+    Context context = Context::cpu({.threads = 1});
+    training::Session session(context, training::task<Calmed>(),
+                              {.batch = 64, .steps = 400, .schedule = {.peak = 0.05}});
+    while (session.steps_done() < session.steps()) session.step();
+    EXPECT_NEAR(session.results().back().loss, 0.5, 0.2);  // of targets whose mean square is 1
 }
 
 }  // namespace
