@@ -39,7 +39,7 @@ Parameters::Parameters(Context& context, ParametersOptions options) : context_(c
     if (!context.model_names_.insert(name()).second) {
         throw Error(
             fmt::format("parameters: this context has parameters {} already; give these a name of their own, "
-                        "such as {{.name = \"critic\"}}",
+                        "such as {{.name = \"critic\"}}, or a training's .parameters = \"critic\"",
                         name().empty() ? "without a name" : fmt::format("named \"{}\"", name())));
     }
 }

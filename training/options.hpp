@@ -47,6 +47,9 @@ std::string spell_field(const std::string& name, const std::string& value);
 struct TrainerOptions {
     /// The name of the training in its checkpoints: only a training of the same name resumes them.
     std::string name = "training";
+    /// The first segment of all parameters' paths, such as "critic"; empty: none. Trainings that share a context have
+    /// one each.
+    std::string parameters = {};
 
     std::int64_t batch = 32;                 ///< samples in a micro-batch
     std::int64_t accumulate = 1;             ///< micro-batches in a step

@@ -75,7 +75,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
       group_(context.group()),
       seed_(context.seed()),
       options_(checked(context, std::move(options))),
-      parameters_(context, {.shard = options_.shard}),
+      parameters_(context, {.name = options_.parameters, .shard = options_.shard}),
       task_(make_task(parameters_, options_.batch)),
       optimizer_(options_.optimizer(parameters_)),
       accumulator_(std::in_place, parameters_, *optimizer_,
