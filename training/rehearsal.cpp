@@ -1,6 +1,7 @@
 #include <headroom/training/internal/rehearsal.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -17,8 +18,16 @@ namespace headroom::training {
 
 namespace {
 
-/// Until memory recurs: steps, or rounds of steps with a validation behind them.
-void take_steps(Session& session) {
+/// Until memory recurs: steps, or rounds of steps with a validation behind them. The bytes by which each step grew, if
+/// memory never recurred and no step of the later half of them was without.
+std::size_t take_steps(Session& session) {
+    std::vector<std::size_t> live;
+    const auto growth = [&]() -> std::size_t {
+        if (live.size() < 10 || session.steps_done() >= session.steps()) return 0;
+        const auto half = live.begin() + static_cast<std::ptrdiff_t>(live.size() / 2);
+        if (std::ranges::adjacent_find(half, live.end(), std::ranges::greater_equal()) != live.end()) return 0;
+        return (live.back() - *half) / static_cast<std::size_t>(live.end() - half - 1);
+    };
     const std::int64_t every = session.validate_every();
     const bool validates = every > 0 && session.steps_done() / every < session.steps() / every;
     const auto ended = [&] { return session.steps_done() >= session.steps(); };
@@ -26,14 +35,19 @@ void take_steps(Session& session) {
     const auto take = [&](std::int64_t most) {
         while (most-- > 0 && !ended()) {
             session.step();
+            live.push_back(session.context().memory().statistics().allocated);
             if (steps.reached()) return;
         }
     };
-    if (!validates) return take(session.steps());
+    if (!validates) {
+        take(session.steps());
+        return growth();
+    }
     for (Recurrence rounds(session.context()); !ended() && !rounds.reached();) {
         take(every);
         session.validate();
     }
+    return growth();
 }
 
 constexpr const char* kAnotherTraining =
@@ -146,7 +160,7 @@ std::size_t within_limit(const Profile& profile) {
 
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options) {
     Session session(dry, task, options);
-    take_steps(session);
+    const std::size_t grows_by = take_steps(session);
     session.validate();
     session.end();
     return {dry.memory().peak(),
@@ -158,7 +172,8 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
             session.keeps_batch(),
             session.graph_refusal(),
             {},
-            {}};
+            {},
+            grows_by};
 }
 
 bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {

@@ -92,6 +92,11 @@ Report Trainer::run(Context& context) {
         say("{} parameters", forecast.parameters);
         say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
             size_text(forecast.resident_bytes()));
+        if (forecast.grows_by > 0) {
+            say("memory grows by {} in every step, which the predicted peak does not have: keep numbers of a step "
+                "(item()), not its tensors",
+                size_text(forecast.grows_by));
+        }
         if (planned) say("{}", planned->plan.to_string());
         std::fflush(stdout);
     }

@@ -43,6 +43,9 @@ struct Forecast {
     std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
     std::optional<double> step_seconds = {};         ///< by the options' costs
     std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step of the rank
+    /// Bytes by which memory grew in each rehearsed step, where it never came to rest: the steps behind those that were
+    /// rehearsed take as much more each, which the peak does not have. As where a program keeps each step's loss.
+    std::size_t grows_by = 0;
 
     std::size_t resident_bytes() const { return parameter_bytes + optimizer_state_bytes; }
 };
