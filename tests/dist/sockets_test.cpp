@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -186,6 +187,23 @@ TEST(Sockets, ReasonsAreSaid) {
                 ThrowsMessage<Error>(HasSubstr("can't listen at 192.0.2.1:0: Cannot assign")));
     EXPECT_THAT([] { Socket::connect("nobody.invalid:80", kPast); },
                 ThrowsMessage<TimedOut>(HasSubstr("nobody accepts at nobody.invalid:80: ")));
+}
+
+/// A machine that loses its power says nothing: after a minute and a half without an answer the connection has ended.
+TEST(Sockets, AskWhetherTheOtherEndIsThere) {
+    const Pair pair = connected();
+    const auto option = [](const Socket& socket, int level, int name) {
+        int value = 0;
+        socklen_t size = sizeof(value);
+        EXPECT_EQ(getsockopt(socket.number(), level, name, &value, &size), 0);
+        return value;
+    };
+    for (const Socket* const socket : {&pair.one, &pair.other}) {
+        EXPECT_EQ(option(*socket, SOL_SOCKET, SO_KEEPALIVE), 1);
+        EXPECT_EQ(option(*socket, IPPROTO_TCP, TCP_KEEPIDLE) +
+                      option(*socket, IPPROTO_TCP, TCP_KEEPCNT) * option(*socket, IPPROTO_TCP, TCP_KEEPINTVL),
+                  90);
+    }
 }
 
 TEST(Sockets, AreClosedInAnotherProgram) {

@@ -160,6 +160,18 @@ TEST(Tcp, ARankSendsItselfWhatItReceives) {
     EXPECT_THAT(errors, testing::Each("group: a rank sends itself another number of bytes than it receives"));
 }
 
+/// Where the first rank is met at an address of one machine, no other machine reaches its port.
+TEST(Tcp, AMeetingOfOneMachineIsHeldAtItsAddressAlone) {
+    const dist::Address at = dist::Address::parse(free_address());
+    const auto rank = [&](int own) { return hosts_over_tcp({.rank = own, .ranks = 2, .address = at.text()}, kLong); };
+    const std::future<std::shared_ptr<Group>> first = std::async(std::launch::async, rank, 0);
+    dist::Socket::connect(at.text(), dist::within(kLong));  // it listens
+    const std::string beside = at.host.substr(0, at.host.rfind('.')) + ".3:" + at.port;
+    EXPECT_THAT([&] { dist::Socket::connect(beside, dist::Deadline::min()); },
+                ThrowsMessage<dist::TimedOut>(HasSubstr("Connection refused")));
+    EXPECT_EQ(rank(1)->ranks(), 2);
+}
+
 TEST(Tcp, RanksThatNeverComeAreNamed) {
     EXPECT_THAT(([] { hosts_over_tcp({.rank = 0, .ranks = 3, .address = free_address()}, 0); }),
                 ThrowsMessage<Error>("ranks 1, 2 of 3 have not come within 0 s"));
