@@ -159,6 +159,22 @@ TEST(Watch, SaysWhyARankIsNotReached) {
     });
 }
 
+/// Rank 1 is played: it reads where rank 0 is, and does not come.
+TEST(Watch, NamesAddressesThatOtherMachinesReach) {
+    run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
+        std::string why_not;
+        if (hosts->rank() == 0) {
+            Watch::begin(*hosts, "", kLong, why_not, 0.1);
+            EXPECT_THAT(why_not, HasSubstr("rank 1 of 2 has not come"));
+            return;
+        }
+        const std::string told = gather(*hosts, std::string())[0];
+        EXPECT_EQ(told.find(" 127."), std::string::npos) << told;
+        EXPECT_EQ(told.find("[::1]"), std::string::npos) << told;
+        gather(*hosts, std::string());
+    });
+}
+
 /// Rank 0 is played: it names ten addresses of its own, of which the first one leads nowhere, and waits for less than
 /// all of the time.
 TEST(Watch, LeavesTimeForEachAddressOfTheFirstRank) {
