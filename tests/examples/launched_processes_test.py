@@ -29,6 +29,9 @@ class LaunchedProcesses(ProcessesCase):
         ranks = [(rank, {}) for rank in range(3)]
         self.expect_one_result(self.launched_summary(*flags, ranks=ranks), self.figures(*flags))
 
+    def test_a_timeout_of_0_is_no_limit(self):
+        self.assertEqual(len(self.launched_summary("--join-timeout", 0, "--rank-timeout", 0)["ranks"]), 2)
+
     def test_sent_bytes_are_those_of_mpi(self):
         launched, together = self.launched_summary(), self.summary(2)
         for name in ("sent_bytes", "collectives", "peak_bytes_allocated"):
