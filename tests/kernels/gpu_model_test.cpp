@@ -58,6 +58,16 @@ TEST(GpuModel, HasRatesThatFitEachOther) {
     }
 }
 
+/// Of products of halves, summed in f32, each clock cycle has so many times as many as of f32: a multiprocessor's
+/// tensor cores beside its other cores. Data sheets of GeForce cards also have twice as many, which are summed in f16.
+TEST(GpuModel, SumsProductsOfHalvesInF32) {
+    for (const GpuModel& model : gpu_models()) {
+        const bool geforce = model.name.starts_with("RTX");
+        const int times = model.capability == 75 ? (geforce ? 4 : 8) : geforce ? 2 : 16;
+        EXPECT_NEAR(model.rates.half / model.rates.f32, times, 0.1 * times) << model.name;
+    }
+}
+
 TEST(GpuModel, StandsForTheMostSimilarOne) {
     EXPECT_EQ(nearest_gpu(75, 68, 11 * kGiB).name, "RTX 2080 Ti");
     EXPECT_EQ(nearest_gpu(75, 40, 15 * kGiB).name, "T4");

@@ -97,6 +97,25 @@ TEST(Costs, OfAnOpFallWithThreadsAndWithTf32) {
     EXPECT_GT(product(Profile::gpu(gpu_model("T4"))), 8 * product(gpu)) << "by its data sheet";
 }
 
+TEST(Costs, OfACardAreInTheRatiosOfItsDataSheet) {
+    for (const GpuModel& model : kernels::gpu_models()) {
+        Profile card = Profile::gpu(model);
+        const auto product = [&card](Dtype dtype) {
+            RecordedProgram program;
+            program.values = {{.geometry = {}, .dtype = dtype}};
+            RecordedOp op;
+            op.inputs = {{0, {}}};
+            op.operations = {.forward = 1e18};
+            program.ops = {op};
+            return Costs::assumed(card).of(program).front().forward;
+        };
+        const double f32 = product(Dtype::f32);
+        EXPECT_NEAR(f32 / product(Dtype::f16), model.rates.half / model.rates.f32, 1e-3) << model.name;
+        card.compute.tf32 = true;
+        EXPECT_NEAR(f32 / product(Dtype::f32), model.rates.tf32 / model.rates.f32, 1e-3) << model.name;
+    }
+}
+
 /// A function of `rows` x 4 elements, and a sum over them, in `names`.
 RecordedProgram chain(std::int64_t rows, const std::vector<std::string>& names, std::size_t parameters = 1000) {
     RecordedProgram program;
