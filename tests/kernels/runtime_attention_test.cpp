@@ -11,6 +11,7 @@
 #include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
@@ -120,6 +121,21 @@ TEST_F(RuntimeAttention, SaysThatMasksAndDropoutAreComputedByOwnKernels) {
     attention_not_asked(stream);
     EXPECT_NE(attention_library(stream).find("own kernels at least once: it is not asked for masks"),
               std::string::npos);
+}
+
+/// In a line that a training prints, of GPUs that cuDNN has no attention for alone.
+TEST_F(RuntimeAttention, SaysThatAnOldGpusIsComputedByOwnKernels) {
+    attention_not_asked(stream);
+    EXPECT_EQ(cudnn_absence(stream), "");
+    fake_runtime::reset(2, 75);
+    const std::unique_ptr<CudaDevice> old = open_cuda_device(0);
+    state = StreamState();
+    stream.device = old.get();
+    attention_not_asked(stream);
+    EXPECT_EQ(cudnn_absence(stream),
+              "own kernels compute attention: cuDNN: its attention needs compute capability 8.0, and this GPU has 7.5");
+    EXPECT_NE(attention_library(stream).find("own kernels at least once: its attention needs"), std::string::npos);
+    stream.device = device.get();
 }
 
 /// In parts of two sizes, of which each has a choice of its own.

@@ -13,6 +13,7 @@
 
 #include <headroom/kernels/device/cuda_error.hpp>
 #include <headroom/kernels/device/cuda_uuid.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
@@ -62,6 +63,19 @@ TEST_P(RuntimeDevice, UploadsArriveWholeAndInOrder) {
     device->synchronize();
     EXPECT_TRUE(fake_runtime::idle());
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(found[i] == expected[i]) << "queue " << i;
+}
+
+/// The first time of each, when CUDA loads a kernel's code, is left out.
+TEST_P(RuntimeDevice, TimesOfWorkAreThoseBehindItsFirstTime) {
+    std::vector<int> done(3);
+    const std::vector<float> times = time_each(*device, 3, [&](int i) {
+        launch([&done, i] {
+            const bool first = done[static_cast<std::size_t>(i)]++ == 0;
+            fake_runtime::take_time(static_cast<float>(first ? 100 - i : 8 + i));
+        });
+    });
+    EXPECT_EQ(times, (std::vector<float>{8, 9, 10}));
+    EXPECT_EQ(done, (std::vector<int>{4, 4, 4}));
 }
 
 TEST_P(RuntimeDevice, TheHostIsNoMoreThanOneRoundAhead) {

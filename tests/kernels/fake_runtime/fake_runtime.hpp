@@ -15,8 +15,9 @@
 
 namespace headroom::kernels::fake_runtime {
 
-/// No stream has work, no error is set. Even seeds do work as late as they can.
-void reset(std::uint64_t seed);
+/// No stream has work, no error is set. Even seeds do work as late as they can. `capability`: of GPUs that are opened
+/// from now on, 90 for 9.0.
+void reset(std::uint64_t seed, int capability = 90);
 /// Work on a stream (cudaStream_t), in its order.
 void enqueue(void* stream, std::function<void()> work);
 /// Within work: it takes so long, as events see it. Other work takes no time.

@@ -58,7 +58,7 @@ struct Runtime {
     std::map<std::string, int> calls;
     std::map<const void*, std::size_t> shared;  ///< of kernels with the attribute: dynamic bytes that they may have
     float clock = 0;                            // milliseconds
-    int graphs = 0;
+    int graphs = 0, capability = 90;
 };
 Runtime runtime;
 
@@ -150,7 +150,8 @@ cudaError_t add(cudaStream_t to, Entry entry) {
 
 namespace fake_runtime {
 
-void reset(std::uint64_t seed) {
+void reset(std::uint64_t seed, int capability) {
+    runtime.capability = capability;
     runtime.random.seed(seed);
     runtime.late = seed % 2 == 0;
     runtime.problem.clear();
@@ -217,7 +218,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     std::memset(properties, 0, sizeof *properties);
     std::strcpy(properties->name, "fake runtime");
-    properties->major = 9, properties->minor = 0;
+    properties->major = runtime.capability / 10, properties->minor = runtime.capability % 10;
     properties->multiProcessorCount = 132;
     properties->maxBlocksPerMultiProcessor = 32;
     properties->sharedMemPerBlockOptin = kMostShared;
