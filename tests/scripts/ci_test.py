@@ -1,13 +1,16 @@
 """What .ci/run leaves to chance, which is nothing, and which sanitizers it has: .ci/touched."""
 import collections
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PATH = ROOT / ".ci" / "touched"
@@ -49,6 +52,20 @@ class Touched(unittest.TestCase):
         self.assertEqual(touched.chosen(lines, costs, -500), ([], ["b", "c", "a"]))
         self.assertEqual(touched.chosen(collections.Counter(), costs, 10), ([], []))
 
+    def test_the_libraries_themselves_take_their_part_of_the_time(self):
+        """What is left for `files`, whose tests take a minute, is that minute or a second less."""
+        def printed(*flags):
+            out, errors = io.StringIO(), io.StringIO()
+            with mock.patch.object(touched, "changed_lines", lambda _: collections.Counter(files=1)), mock.patch("sys.argv", ["touched", *flags]), \
+                    contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+                touched.main()
+            return out.getvalue(), errors.getvalue()
+
+        enough = touched.BASE + touched.SECONDS["files"]
+        self.assertEqual(printed("--seconds", str(enough)), ("files\n", ""))
+        self.assertEqual(printed("--seconds", str(enough - 1)), ("", ".ci/touched: files: for .ci/nightly\n"))
+        self.assertEqual(printed("--threads"), ("", ""), "it has no threads")
+
     def test_counts_what_changed_since_a_commit(self):
         with tempfile.TemporaryDirectory() as folder:
             def git(*words):
@@ -83,6 +100,16 @@ class Touched(unittest.TestCase):
                 self.assertEqual(set(touched.changed_lines("0" * 40)), set(touched.SECONDS), "all, where nothing is known")
             finally:
                 touched.ROOT = own
+
+
+class Hour(unittest.TestCase):
+    def test_sanitizers_have_what_is_left_of_it_and_no_more_than_they_may_take(self):
+        text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        function = re.search(r"^left\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)[0]
+        for spent, most, left in ((0, 1800, 1800), (3000, 1800, 1000), (3500, 1800, 0), (3600, 1800, -200)):
+            script = f"nproc() {{ echo 2; }}\n{function}\nSECONDS={spent}\nleft {most}"
+            told = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout
+            self.assertLessEqual(abs(int(told) - left), 4, spent)  # in which a second may pass
 
 
 class Seeds(unittest.TestCase):

@@ -159,7 +159,8 @@ class Limits(unittest.TestCase):
             self.assertEqual(parts.dist(runner(), None, 2, False), {"gpus": 2, "tests": tests, "ranks": 2})
 
     @unittest.skipUnless(shutil.which("ctest"), "ctest is not in the PATH")
-    def test_tests_that_are_cut_short_report(self):
+    @mock.patch.dict(os.environ, TZ="<+0530>-5:30")
+    def test_tests_that_are_cut_short_report_in_any_time_zone(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(parts, "BUILD", pathlib.Path(folder)):
             pathlib.Path(folder, "CTestTestfile.cmake").write_text(TESTS, encoding="utf-8")
             results = parts.tests(runner(parts.TO_REPORT + 4), pathlib.Path(folder))
