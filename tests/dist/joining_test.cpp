@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <future>
 #include <string>
 #include <utility>
@@ -146,6 +147,18 @@ TEST_F(Joining, AConnectionThatEndsEarlyIsTriedAgain) {
     listener_.accept(within(kLong));
     receive_ranks(listener_, {.ranks = 2}, kLong);
     second.get();
+}
+
+/// The time of rank 0, which begins and ends later, decides: it still tells the others what has become of them.
+TEST_F(Joining, ARankThatHasJoinedWaitsForTheWordOfTheFirst) {
+    constexpr double kPatience = 1;
+    std::future<Socket> second =
+        std::async(std::launch::async, [&] { return connect_to_first(address_, {.rank = 1, .ranks = 2}, kPatience); });
+    const Socket first = *listener_.accept(within(kLong));
+    first.send_frame("headroom:", within(kLong));
+    EXPECT_EQ(second.wait_for(std::chrono::duration<double>(kPatience + 1)), std::future_status::timeout);
+    first.send_frame("headroom:rank 2 of 3 has not come within 1 s", within(kLong));
+    EXPECT_THAT([&] { second.get(); }, ThrowsMessage<Error>("rank 1 can't join: rank 2 of 3 has not come within 1 s"));
 }
 
 TEST_F(Joining, AFirstRankThatEndsEndsTheOthers) {

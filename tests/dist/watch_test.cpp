@@ -151,6 +151,14 @@ TEST(Watch, LooksAfterAGroupAsLongAsSomebodyHasIt) {
     });
 }
 
+/// It lets go of what has failed soon, and says why in its own words.
+TEST(Watch, LeavesARankTimeToSayWhyNcclHasFailed) {
+    watched(2, 0.2, [](int, Watch& watch) {  // ticks of a fiftieth of a second
+        const auto group = watch.look_after(std::make_shared<FailingGroup>("NCCL has failed"));
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    });
+}
+
 TEST(Watch, SaysWhyARankIsNotReached) {
     run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
         std::string why_not;
