@@ -47,6 +47,15 @@ TEST(OverheadCuda, OfOthersIsLeftToThem) {
     other.deallocate(block.handle);
 }
 
+TEST(GpuRates, AreThoseOfTheMostSimilarCard) {
+    for (int index = 0; index < kernels::cuda_device_count(); ++index) {
+        const GpuModel found = Context::cuda(index).profile().model;
+        EXPECT_EQ(found.rates, kernels::nearest_gpu(found.capability, found.multiprocessors, found.memory_bytes).rates);
+        if (!kernels::cuda_is_emulated()) continue;
+        EXPECT_EQ(found.rates, gpu_model(index == 2 ? "T4" : index == 1 ? "RTX 3060" : "A100 40GB").rates) << index;
+    }
+}
+
 TEST(OverheadCuda, IsThereOnAGpuOnly) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     Context gpu = Context::cuda(), cpu = Context::cpu(), dry = Context::dry(gpu.profile());

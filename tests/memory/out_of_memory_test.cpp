@@ -47,6 +47,19 @@ std::size_t figure(const std::string& text, const std::string& label) {
     return 0;
 }
 
+TEST(MemoryReport, LeavesTheReserveToOthersOrWhatTheyUse) {
+    MemoryReport report;
+    report.device_total = 1000;
+    report.device_free = 300;
+    report.statistics.reserved = 500;
+    EXPECT_EQ(report.others(), 200u);
+    EXPECT_EQ(report.available(), 800u);
+    report.reserve = 199;
+    EXPECT_EQ(report.available(), 800u);
+    report.reserve = 250;
+    EXPECT_EQ(report.available(), 750u);
+}
+
 /// Every line of the text is the sum of those below it that it is made of.
 void check_sums(const MemoryReport& report) {
     const std::string text = report.to_string();
