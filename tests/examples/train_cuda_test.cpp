@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/memory/buffer.hpp>
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -54,6 +55,37 @@ TEST(TrainCuda, NoStepIsFasterThanItWas) {
         EXPECT_TRUE(figures["used"].is_number_unsigned()) << figures["used"];
         EXPECT_LE(rate, 1 / std::chrono::duration<double>(kStep).count()) << steps;
     }
+}
+
+/// Whose GPU has no cuDNN, as a first use finds.
+class TaskWithoutCudnn final : public test::OneLayerTask {
+  public:
+    using test::OneLayerTask::OneLayerTask;
+    Batch batch() override {
+        if (auto* stream = std::get_if<CudaStream>(&context_.stream()))
+            stream->state->get<kernels::OpenedCudnn>().absence = "it is not there";
+        return test::OneLayerTask::batch();
+    }
+};
+
+TEST(TrainCuda, SaysOnceThatOwnKernelsComputeInPlaceOfCudnn) {
+    if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "where cuDNN is, it is in use";
+    Flags flags;
+    flags.device = "cuda";
+    flags.steps = 3;
+    flags.batch = 1;
+    testing::internal::CaptureStdout();
+    train(flags, [] {
+        Program program;
+        program.task = [](Parameters& parameters, std::int64_t) {
+            return std::make_unique<TaskWithoutCudnn>(parameters);
+        };
+        return program;
+    });
+    const std::string printed = testing::internal::GetCapturedStdout();
+    const std::string line = "own kernels compute attention and convolutions: it is not there\n";
+    EXPECT_NE(printed.find(line), std::string::npos) << printed;
+    EXPECT_EQ(printed.find(line), printed.rfind(line)) << printed;
 }
 
 /// While it trains, others take 64 MiB of the GPU.

@@ -135,12 +135,12 @@ class WhatFits(ProgramCase):
         self.assertNotIn("largest", self.rows("--model", "gru")[0])
 
     def test_cards_by_their_names_are_as_fast_as_they_are(self):
-        cards = ("RTX 2080 Ti", "RTX 3090", "H100")
+        cards = ("RTX 3060", "RTX 2080 Ti", "RTX 3090", "H100", "H200")  # two of some capabilities
         rows = self.rows("--model", "resnet50", "--batch", 16, "--dtype", "f16", "--methods", "none", "--gpu", ",".join(cards))
         self.assertEqual([row["gpu"] for row in rows], list(cards))
-        self.assertEqual([row["floor_bytes"] for row in rows], [rows[0]["floor_bytes"]] * 3)
+        self.assertEqual([row["floor_bytes"] for row in rows], [rows[0]["floor_bytes"]] * len(cards))
         seconds = [row["step_seconds_predicted"] for row in rows]
-        self.assertEqual(seconds, sorted(seconds, reverse=True))
+        self.assertEqual(seconds, sorted(set(seconds), reverse=True))
         rows = self.rows("--model", "gru", "--methods", "none", "--gpu", "T4", "--gpu-memory", "24GB", "--gpu-reserve", 0)
         self.assertEqual([row["usable_bytes"] for row in rows], [row["gpu_memory"] // (2 << 20) * (2 << 20) for row in rows])
         text = self.succeeds("--model", "resnet50", "--batch", 16, "--methods", "none", "--gpu", "RTX 2080 Ti", "--gpu-memory", "24GB")
