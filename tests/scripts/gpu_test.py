@@ -71,6 +71,8 @@ class Calls(unittest.TestCase):
         self.assertEqual(builds(0, []), ["gpu_benchmarks train_segmentation", "gpu"])
         self.assertEqual(builds(0, ["kernels"]), ["gpu_benchmarks"])
         self.assertEqual(builds(0, ["segmentation", "tests"]), ["train_segmentation", "gpu"])
+        for part in ("dist", "tests", "sanitizer"):
+            self.assertEqual(builds(0, [part]), ["gpu"], part)
         self.assertEqual(builds(1, ["build"]), ["gpu_benchmarks train_segmentation"])
         self.assertEqual(builds(2, []), ["gpu"])
 
