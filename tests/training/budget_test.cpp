@@ -279,11 +279,11 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     run(half);
     half.resume = half.save;
     EXPECT_THAT([&] { Trainer(deep(), half).check(plan, profile); },
-                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 2048")));
+                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 2042")));
     other = plan;
     other.division = {kBatch, 2};
     EXPECT_THAT([&] { Trainer(deep(), half).check(other, profile); },
-                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 2048 samples")));
+                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 2042 samples")));
 }
 
 TEST_F(BudgetTest, IsPlannedWithoutADevice) {

@@ -17,7 +17,8 @@ namespace headroom::test {
 
 using DeepPoints = data::MemoryDataset<std::int32_t>;
 
-constexpr std::int64_t kDeepWidth = 128, kDeepBatch = 2048;
+/// Twice a prime: a planner looks for plans of each divisor.
+constexpr std::int64_t kDeepWidth = 128, kDeepBatch = 2 * 1021;
 
 /// One batch.
 inline DeepPoints deep_points() {
