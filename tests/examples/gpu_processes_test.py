@@ -106,10 +106,13 @@ class GpuProcesses(ProcessesCase):
 
     def test_the_script_for_real_gpus_compares_ranks_with_one(self):
         folder = pathlib.Path(self.path("build"))
-        (folder / "examples").mkdir(parents=True)
+        for name in ("examples", "docs"):
+            (folder / name).mkdir(parents=True)
+        self.assertTrue((parts.ROOT / "docs" / "guide.md").exists())
+        (folder / "docs" / "guide.md").write_text(words(200), encoding="utf-8")  # a smaller text
         (folder / "examples" / "train_gpt").symlink_to(self.program)
         small = ("--layers", "1", "--heads", "1", "--width", "8", "--block", "8", "--batch", "1")
-        with mock.patch.multiple(parts, BUILD=folder, TRAINED_BY_RANKS=small, say=lambda _: None):
+        with mock.patch.multiple(parts, BUILD=folder, ROOT=folder, TRAINED_BY_RANKS=small, say=lambda _: None):
             with mock.patch.dict(os.environ, self.environment):
                 runner = Runner(3600)
 

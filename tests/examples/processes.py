@@ -30,6 +30,8 @@ def runs(process):
 class ProcessesCase(ProgramCase):
     """Programs that one process and several run."""
 
+    # Of steps that take long and exchange little: each exchange costs ranks that have no processor of their own some waiting.
+    slow = ("--width", 64, "--block", 64, "--batch", 64, "--accumulate", 2)
     program = "train_gpt"
     environment = ENVIRONMENT
 
@@ -38,7 +40,7 @@ class ProcessesCase(ProgramCase):
         super().setUpClass()
         text = cls.write("text.txt", words(400))
         cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
-                     "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "12", "--threads", "1")
+                     "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "6", "--threads", "1")
 
     @classmethod
     def start(cls, processes, *flags, **more):

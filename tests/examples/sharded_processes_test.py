@@ -19,17 +19,18 @@ class ShardedProcesses(ProcessesCase):
     def test_shards_of_the_state_train_the_same_but_for_rounding(self):
         alone = self.log_of()
         together = self.log_of("--shard", "state", processes=3)
-        for one, several in zip(alone[:10], together[:10], strict=True):
+        for one, several in zip(alone, together, strict=True):
             for name in ("train/loss", "train/gradient_norm"):
                 self.assertAlmostEqual(several[name], one[name], delta=1e-6 * max(1, abs(one[name])), msg=name)
         states = {self.summary(3, "--shard", "state")["state_sha256"] for _ in range(2)}
         self.assertEqual(len(states), 1)
 
     def test_peaks_are_predicted_and_state_is_shared(self):
-        whole = self.expect_predicted_ranks(2, "--shard", "none", "--width", 128)["ranks"][0]["optimizer_state_bytes"]
+        flags = ("--width", 128, "--steps", 3)
+        whole = self.expect_predicted_ranks(2, *flags, "--shard", "none")["ranks"][0]["optimizer_state_bytes"]
         for shard in ("state", "gradients"):
             for processes in (2, 3, 4):  # of four, two have as many micro-batches, and unequal shares
-                summary = self.expect_predicted_ranks(processes, "--shard", shard, "--width", 128, "--accumulate", 5)
+                summary = self.expect_predicted_ranks(processes, *flags, "--shard", shard, "--accumulate", 5)
                 for rank in summary["ranks"]:
                     share = -(-64 // processes) / 64
                     self.assertLessEqual(rank["optimizer_state_bytes"], whole * share + 65536, (shard, processes))
@@ -47,18 +48,18 @@ class ShardedProcesses(ProcessesCase):
         flags = ("--shard", "gradients")
         whole = self.figures(*flags)["state_sha256"]
         first, second = self.path("a.safetensors"), self.path("b.safetensors")
-        self.together(2, *flags, "--stop-after", 4, "--save", first)
-        self.succeeds("--resume", first, "--stop-after", 4, "--save", second)
+        self.together(2, *flags, "--stop-after", 2, "--save", first)
+        self.succeeds("--resume", first, "--stop-after", 2, "--save", second)
         self.assertEqual(self.summary(4, "--resume", second)["state_sha256"], whole)
 
     def test_a_rank_that_was_stopped_for_a_while_changes_nothing(self):
-        flags = ("--shard", "gradients", "--steps", 300)
+        flags = (*self.slow, "--shard", "gradients", "--steps", 20)
         saved, whole = self.path("stopped.safetensors"), self.figures(*flags)["state_sha256"]
         figures = self.path("stopped.json")
         job, ranks = self.start_and_tell(2, *flags, "--save", saved, "--save-every", 1, "--json", figures)
         self.wait_for(saved)
         os.kill(ranks[1], signal.SIGSTOP)
-        time.sleep(2)
+        time.sleep(1)
         os.kill(ranks[1], signal.SIGCONT)
         out, errors = job.communicate()
         self.assertEqual(job.returncode, 0, out + errors)
@@ -90,7 +91,7 @@ class ShardedText(ProcessesCase):
         super().setUpClass()
         text = cls.write("quick.txt", "the quick fox jumps over the lazy dogs. " * 25)
         cls.flags = ("--model", "bert", "--data", text, "--layers", "2", "--width", "16", "--heads", "2", "--block", "12", "--batch",
-                     "4", "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "6", "--threads", "1")
+                     "4", "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "3", "--threads", "1")
 
     def test_sharded_gradients_give_the_same_bits(self):
         self.expect_one_training((2, 3, 4, 8))
@@ -109,7 +110,7 @@ class ShardedImages(ProcessesCase):
         cls.write("digits/t10k-images-idx3-ubyte", images(150))
         cls.write("digits/t10k-labels-idx1-ubyte", labels(150))
         cls.flags = ("--model", "small", "--data", cls.path("digits"), "--batch", "2", "--accumulate", "8", "--validation", "20",
-                     "--warmup", "2", "--steps", "4", "--threads", "1")
+                     "--warmup", "1", "--steps", "3", "--threads", "1")
 
     def test_sharded_gradients_give_the_same_bits(self):
         self.expect_one_training((2, 3, 4, 8))

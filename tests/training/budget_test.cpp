@@ -279,11 +279,11 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     run(half);
     half.resume = half.save;
     EXPECT_THAT([&] { Trainer(deep(), half).check(plan, profile); },
-                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 2042")));
+                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 1018")));
     other = plan;
     other.division = {kBatch, 2};
     EXPECT_THAT([&] { Trainer(deep(), half).check(other, profile); },
-                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 2042 samples")));
+                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 1018 samples")));
 }
 
 TEST_F(BudgetTest, IsPlannedWithoutADevice) {
@@ -307,7 +307,7 @@ TEST_F(BudgetTest, IsPlannedWithoutADevice) {
 TEST_F(BudgetTest, NamesTheLeastOfSmallerBatchesWhereOnlyThatIsRefused) {
     const Profile profile = Context::cpu({.threads = 1, .seed = 5}).profile();
     TrainerOptions tight = options();
-    tight.batch = 512;
+    tight.batch = 2 * 251;
     tight.accumulate = 2;
     tight.budget = std::size_t{1} << 30;
     const auto with = [&](std::optional<bool> split_batch, const std::string& resume = {}) {
@@ -320,7 +320,7 @@ TEST_F(BudgetTest, NamesTheLeastOfSmallerBatchesWhereOnlyThatIsRefused) {
     ASSERT_LT(kept.floor_bytes, kept.keep_all_bytes);
     TrainerOptions single = tight;
     single.batch = 1;
-    single.accumulate = 1024;
+    single.accumulate = 2 * tight.batch;
     const std::size_t least = Trainer(deep(), single).plan(profile).floor_bytes;
     tight.budget = 1;
     const auto refused = [&](const Trainer& trainer) -> plan::BudgetTooSmall {

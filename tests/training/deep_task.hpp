@@ -18,7 +18,7 @@ namespace headroom::test {
 using DeepPoints = data::MemoryDataset<std::int32_t>;
 
 /// Twice a prime: a planner looks for plans of each divisor.
-constexpr std::int64_t kDeepWidth = 128, kDeepBatch = 2 * 1021;
+constexpr std::int64_t kDeepWidth = 128, kDeepBatch = 2 * 509;
 
 /// One batch.
 inline DeepPoints deep_points() {
