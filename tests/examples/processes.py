@@ -1,4 +1,5 @@
 """What the tests of programs under mpirun share."""
+import itertools
 import json
 import os
 import shutil
@@ -34,6 +35,7 @@ class ProcessesCase(ProgramCase):
     slow = ("--width", 64, "--block", 64, "--batch", 64, "--accumulate", 2)
     program = "train_gpt"
     environment = ENVIRONMENT
+    hosts = itertools.cycle(range(3, 250))
 
     @classmethod
     def setUpClass(cls):
@@ -57,7 +59,8 @@ class ProcessesCase(ProgramCase):
 
     def launch(self, *flags, ranks=((0, {}), (1, {}))):
         """Processes that no MPI has started, by (rank, more of the environment, flags)."""
-        host = f"127.{os.getpid() // 256 % 256}.{os.getpid() % 256}.3"  # whose ports nothing else uses
+        # Whose ports nothing else uses.
+        host = f"127.{os.getpid() // 256 % 256}.{os.getpid() % 256}.{next(self.hosts)}"
         with socket.socket() as free:
             free.bind((host, 0))
             port = free.getsockname()[1]

@@ -1,4 +1,5 @@
 """What ends a job under mpirun whose ranks hang, end or never come, and what does not."""
+import concurrent.futures
 import os
 import re
 import signal
@@ -12,8 +13,15 @@ from program import EXAMPLES
 RANK = os.path.abspath(os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "scripted_rank"))
 GPU_RANK = os.path.join(os.path.dirname(RANK), "emulated_scripted_rank")
 NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
-# Seconds: far more than a test takes, and so few that it passes, but more than a rank of a busy machine needs for its start.
+# Seconds. Far more than a test takes, and so few that it passes, but more than a rank of a busy machine needs for its start.
 LONG, SHORT = 1000, 10
+WATCHED = 5  # within which a watch would have ended a job whose time is over
+
+
+def at_once(work, cases):
+    """What `work` returns for each of the cases, which wait most of their time."""
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        return list(threads.map(work, cases))
 
 
 @unittest.skipUnless(os.path.exists(RANK), "scripted_rank was not built")
@@ -32,8 +40,10 @@ class Watch(ProcessesCase):
         return job.returncode, [line for line in job.stderr.splitlines() if line.startswith(("rank ", "ranks ", "all ranks "))]
 
     def test_a_rank_that_hangs_is_named(self):
-        for hanging in (0, 1):
-            status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
+        def named(hanging):
+            return self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
+
+        for hanging, (status, lines) in enumerate(at_once(named, (0, 1))):
             self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for {SHORT} s while others wait; "
                                                    "--rank-timeout sets how long they do"]))
 
@@ -49,9 +59,11 @@ class Watch(ProcessesCase):
 
     def test_a_rank_that_never_comes_is_waited_for_so_long(self):
         """It has ended well before MPI begins, or hangs there."""
-        for instead in ("exit 0", "sleep 1000"):
+        def waits(instead):
             script = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {instead}; else exec "$@"; fi'
-            status, lines = self.ends(2, "exchange", join=SHORT, wrap=("sh", "-c", script, "-"))
+            return self.ends(2, "exchange", join=SHORT, wrap=("sh", "-c", script, "-"))
+
+        for status, lines in at_once(waits, ("exit 0", "sleep 1000")):
             self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {SHORT} s; --join-timeout sets how long "
                                                    "they may take"]))
 
@@ -73,21 +85,23 @@ class Watch(ProcessesCase):
         self.assertEqual(lines, ["rank 0: MPI can't be started: it was started in this process before, which it allows once"])
 
     def test_one_that_works_for_longer_ends_nothing(self):
-        self.assertEqual(self.ends(2, "exchange", "1:work=25", "exchange", ranks=SHORT), (0, []))
+        self.assertEqual(self.ends(2, "exchange", f"1:work={SHORT + WATCHED}", "exchange", ranks=SHORT), (0, []))
 
     def test_a_job_that_was_suspended_goes_on(self):
-        for words in (("exchange", "say=ready", "1:work=4", "exchange"), ("exchange", "say=ready", "work=4", "exchange")):
+        def goes_on(words):
             job, ranks = self.start_and_tell(2, LONG, SHORT, *words)
             for _ in range(2):
                 self.assertEqual(job.stderr.readline(), "ready\n")
             for rank in ranks:
                 os.kill(rank, signal.SIGSTOP)
-            time.sleep(2 * SHORT)
+            time.sleep(SHORT + WATCHED)
             for rank in ranks:
                 os.kill(rank, signal.SIGCONT)
             out, errors = job.communicate()
             self.assertEqual((job.returncode, errors), (0, ""), out)
             self.assertFalse([rank for rank in ranks if runs(rank)])
+
+        at_once(goes_on, (("exchange", "say=ready", "1:work=4", "exchange"), ("exchange", "say=ready", "work=4", "exchange")))
 
     def launched_ends(self, *words, ranks=LONG):
         """The same of two that no MPI has started, and that no launcher ends: the lines of each."""
@@ -97,9 +111,11 @@ class Watch(ProcessesCase):
 
     def test_ranks_without_an_mpi_are_watched(self):
         named = f"rank 1 has made no progress for {SHORT} s while others wait; --rank-timeout sets how long they do"
-        self.assertEqual(self.launched_ends("exchange", "1:hang", "exchange", ranks=SHORT), ([1, 1], [[named], []]))
-        self.assertEqual(self.launched_ends("exchange", "1:work=15", "exchange", ranks=SHORT), ([0, 0], [[], []]))
         (alone,) = self.launch(SHORT, LONG, "exchange", ranks=((0, {}),))
+        hangs, works = at_once(lambda does: self.launched_ends("exchange", f"1:{does}", "exchange", ranks=SHORT),
+                               ("hang", f"work={SHORT + WATCHED}"))
+        self.assertEqual(hangs, ([1, 1], [[named], []]))
+        self.assertEqual(works, ([0, 0], [[], []]))
         self.assertIn(f"rank 1 of 2 has not come within {SHORT} s", alone.communicate()[1])
         self.assertEqual(alone.returncode, 1)
 
