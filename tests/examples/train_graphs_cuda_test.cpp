@@ -36,12 +36,12 @@ class TrainGraphs : public ::testing::Test {
     nlohmann::json train_gpt(Words given, const Words& more = {}) const {
         given.insert(given.end(), more.begin(), more.end());
         for (const auto& [name, value] : Pairs{{"--data", path("text.txt")},
-                                               {"--layers", "2"},
+                                               {"--layers", "1"},
                                                {"--heads", "2"},
                                                {"--width", "16"},
                                                {"--block", "8"},
                                                {"--batch", "3"},
-                                               {"--steps", "5"},
+                                               {"--steps", "3"},
                                                {"--threads", "1"},
                                                {"--device", "cuda"},
                                                {"--json", path("figures.json")}}) {
@@ -86,7 +86,7 @@ TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
 
 /// Graphs run no op by itself.
 TEST_F(TrainGraphs, OpsAreMeasuredWithoutThem) {
-    const nlohmann::json figures = train_gpt({"--steps", "1"}, {"--graphs", "--calibrate", path("costs.json")});
+    const nlohmann::json figures = train_gpt({"--batch", "1", "--steps", "1"}, {"--graphs", "--calibrate", path("costs.json")});
     EXPECT_EQ(figures["costs"], "measured");
     EXPECT_TRUE(figures["graphs"]);
 }
@@ -94,7 +94,7 @@ TEST_F(TrainGraphs, OpsAreMeasuredWithoutThem) {
 TEST_F(TrainGraphs, AResumedTrainingMayHaveThemOrNot) {
     const Words flags{"--dropout", "0.1", "--accumulate", "2"};
     const nlohmann::json whole = train_gpt(flags);
-    train_gpt(flags, {"--graphs", "--stop-after", "3", "--save", path("saved")});
+    train_gpt(flags, {"--graphs", "--stop-after", "2", "--save", path("saved")});
     for (const Words& more : {Words{}, {"--graphs"}}) {
         const nlohmann::json resumed = train_gpt({"--resume", path("saved")}, more);
         EXPECT_EQ(resumed.contains("graphs"), !more.empty());
@@ -105,7 +105,7 @@ TEST_F(TrainGraphs, AResumedTrainingMayHaveThemOrNot) {
 
 /// With the memory of the graphs, which is needed for that.
 TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
-    const Words flags{"--graphs", "--width", "64", "--batch", "64", "--steps", "2"};
+    const Words flags{"--graphs", "--width", "32", "--batch", "64", "--steps", "2"};
     const auto limit = train_gpt(flags)["peak_bytes_reserved"].get<std::size_t>();
     try {
         train_gpt(flags, {"--lr", "1e30", "--warmup", "0", "--memory-limit", std::to_string(limit)});
@@ -117,7 +117,7 @@ TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
 
 /// Between what is needed without graphs and with them.
 TEST_F(TrainGraphs, AGraphThatDoesNotFitIsLeftOutAndSaysSo) {
-    const Words flags{"--width", "64", "--batch", "32", "--steps", "3"};
+    const Words flags{"--width", "32", "--batch", "64", "--steps", "2"};
     const nlohmann::json without = train_gpt(flags);
     const std::size_t limit = without["peak_bytes_reserved"].get<std::size_t>() + (std::size_t{2} << 20);
     ::testing::internal::CaptureStdout();

@@ -279,12 +279,13 @@ class Emulated(unittest.TestCase):
             self.assertEqual(len(list(table.gpt2([{**row, "flags": ""}]))), 3)
 
     def test_a_step_of_a_model_prints_its_row(self):
-        command = [f"{PROGRAMS}/model_step", "--model", "resnet18", "--height", "32", "--width", "32", "--classes", "4", "--steps", "1"]
+        command = [f"{PROGRAMS}/model_step", "--model", "resnet18", "--height", "32", "--width", "32", "--classes", "4", "--warmup", "1",
+                   "--steps", "1"]
         row = printed(*command)
         self.assertEqual(keys(row) | SCRIPTS, keys(RUN["models"][0]))
         self.assertEqual((row["peak_bytes"], row["host_seconds"]), (row["predicted_bytes"], None))
         self.assertEqual(len(list(table.models([{**row, "flags": ""}]))), 1)
-        row = printed(*command, "--device", "cuda", "--batch", "2")
+        row = printed(*command, "--device", "cuda", "--batch", "2", "--dtype", "bf16")
         self.assertEqual([line.split(":")[0] for line in table.complaints(row)],  # what the emulator lacks
                          ["attention not all by cuDNN", "convolutions not all by cuDNN", "products not all by cuBLASLt"])
         self.assertGreater(row["host_seconds"], 0)

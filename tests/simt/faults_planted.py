@@ -491,7 +491,7 @@ FAULTS = [
     *of("graphs", "optim/gradient_accumulator.cpp", "optim_graphs_cuda_test", "*ModeOfTheSameWork*",
         ("graphs: of training and evaluation alike", ".training = parameters_.training(),", ".training = true,"),
         ("graphs: of whatever dtype", ".autocast = context.autocast(),", ".autocast = {},")),
-    *of("graphs", K + "optimizer/adamw.cu", "optim_graphs_cuda_test", "*AHundredSteps*",
+    *of("graphs", K + "optimizer/adamw.cu", "optim_graphs_cuda_test", "*FortySteps*",
         ("graphs: a step that is not finite is taken", "if (skips_step(factor)) return;", "")),
     *of("graphs", K + "step_control/formulas.hpp", "optim_accumulator_results_test", "*",
         ("steps: all results in one row", "state.ended += 1;", "")),
