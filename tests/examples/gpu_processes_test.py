@@ -77,7 +77,7 @@ class GpuProcesses(ProcessesCase):
 
     def test_each_takes_the_only_gpu_that_it_sees(self):
         together = self.summary(2, "--shard", "gradients")
-        for gpus in ("01", "10", "31"):
+        for gpus in ("10", "31"):
             ranks = [(rank, {"CUDA_VISIBLE_DEVICES": gpu}) for rank, gpu in enumerate(gpus)]
             self.expect_one_result(self.launched_summary("--shard", "gradients", ranks=ranks), together)
         own = 'export CUDA_VISIBLE_DEVICES="$OMPI_COMM_WORLD_LOCAL_RANK"; exec "$@"'
