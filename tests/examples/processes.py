@@ -1,4 +1,5 @@
 """What the tests of programs under mpirun share."""
+import concurrent.futures
 import itertools
 import json
 import os
@@ -16,6 +17,12 @@ PLUGIN = os.path.join(EXAMPLES, "..", "dist", "libheadroom_mpi.so")
 RUN = (MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
 # MPI keeps memory that it never gives back, of which AddressSanitizer would tell.
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+
+
+def at_once(work, cases):
+    """What `work` returns for each of the cases, which wait most of their time."""
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        return list(threads.map(work, cases))
 
 
 def runs(process):

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from processes import ProcessesCase, runs
+from processes import ProcessesCase, at_once, runs
 from program import drawn
 
 
@@ -72,7 +72,7 @@ class Processes(ProcessesCase):
 
     def test_interrupted_at_one_step(self):
         stopped, whole = self.path("interrupted.safetensors"), self.path("uninterrupted.safetensors")
-        flags = (*self.slow, "--steps", 20)
+        flags = (*self.slow, "--steps", 12)
         job, ranks = self.start_and_tell(2, *flags, "--save", stopped, "--save-every", 1)
         self.wait_for(stopped)
         os.kill(ranks[1], signal.SIGINT)  # one of the two alone
@@ -120,18 +120,21 @@ class Processes(ProcessesCase):
                 self.succeeds("--resume", saved, "--stop-after", 1)
 
     def test_misuse_is_one_line(self):
-        for processes, flags, status, part in (
-                (4, ("--accumulate", 2), 1, "--accumulate 2: 4 processes need a micro-batch each; --batch 2 --accumulate 4 is the same step"),
-                (2, ("--device", "dry"), 2, "--device dry is for one process"),
-                (2, ("--nonsense",), 2, "there is no --nonsense"),
-                (2, ("--rank-timeout", -1), 2, "--rank-timeout: -1 is not a number in"),
-                (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
-                (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
-                (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")):
+        def is_one_line(case):
+            processes, flags, status, part = case
             _, errors = self.together(processes, *flags, status=status)
             lines = self.own_lines(errors)
             self.assertEqual(len(lines), 1, errors)
             self.assertIn(part, lines[0])
+
+        at_once(is_one_line, (
+            (4, ("--accumulate", 2), 1, "--accumulate 2: 4 processes need a micro-batch each; --batch 2 --accumulate 4 is the same step"),
+            (2, ("--device", "dry"), 2, "--device dry is for one process"),
+            (2, ("--nonsense",), 2, "there is no --nonsense"),
+            (2, ("--rank-timeout", -1), 2, "--rank-timeout: -1 is not a number in"),
+            (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
+            (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
+            (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")))
         self.fails(2, ["--ranks", 2], "--ranks is for --device dry")
 
     def test_timeouts_are_flags(self):
@@ -149,17 +152,20 @@ class Processes(ProcessesCase):
 
     def test_ranks_that_differ_say_in_what(self):
         saved = self.path("differs.safetensors")
-        for flags, line in (("--lr 0.5", "--lr: process 1 has 0.5, and process 0 has 0.001"),
-                            ("--average 0.9", "--average: process 1 has 0.9, and process 0 has 0"),
-                            ("--stop-after 3", "--stop-after: process 1 has 3, and process 0 has -1"),
-                            ("--budget 1GB", "--budget: process 1 has 1000000000, and process 0 has 0"),
-                            (f"--save {saved}", "--save: process 1 has a file, and process 0 has none"),
-                            (f"--best {saved}", "--best: process 1 has a file, and process 0 has none")):
+        def differs(case):
+            flags, line = case
             script = f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" {flags}; else exec "$@"; fi'
             for shard in ("none", "gradients"):
                 _, errors = self.together(2, "--shard", shard, status=1, wrap=("sh", "-c", script, "-"))
                 (found,) = self.own_lines(errors)
                 self.assertIn(line, found)
+
+        at_once(differs, (("--lr 0.5", "--lr: process 1 has 0.5, and process 0 has 0.001"),
+                          ("--average 0.9", "--average: process 1 has 0.9, and process 0 has 0"),
+                          ("--stop-after 3", "--stop-after: process 1 has 3, and process 0 has -1"),
+                          ("--budget 1GB", "--budget: process 1 has 1000000000, and process 0 has 0"),
+                          (f"--save {saved}", "--save: process 1 has a file, and process 0 has none"),
+                          (f"--best {saved}", "--best: process 1 has a file, and process 0 has none")))
         script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --save-every 1; else exec "$@" --save-every 3; fi'
         _, errors = self.together(2, "--shard", "state", "--save", saved, status=1, wrap=("sh", "-c", script, "-"))
         self.assertIn("--save-every: process 1 has 1, and process 0 has 3", *self.own_lines(errors))

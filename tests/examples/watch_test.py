@@ -1,5 +1,4 @@
 """What ends a job under mpirun whose ranks hang, end or never come, and what does not."""
-import concurrent.futures
 import os
 import re
 import signal
@@ -7,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from processes import ENVIRONMENT, RUN, ProcessesCase, runs
+from processes import ENVIRONMENT, RUN, ProcessesCase, at_once, runs
 from program import EXAMPLES
 
 RANK = os.path.abspath(os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "scripted_rank"))
@@ -16,12 +15,6 @@ NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
 # Seconds. Far more than a test takes, and so few that it passes, but more than a rank of a busy machine needs for its start.
 LONG, SHORT = 1000, 10
 WATCHED = 5  # within which a watch would have ended a job whose time is over
-
-
-def at_once(work, cases):
-    """What `work` returns for each of the cases, which wait most of their time."""
-    with concurrent.futures.ThreadPoolExecutor() as threads:
-        return list(threads.map(work, cases))
 
 
 @unittest.skipUnless(os.path.exists(RANK), "scripted_rank was not built")
