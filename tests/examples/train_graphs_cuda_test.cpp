@@ -86,7 +86,8 @@ TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
 
 /// Graphs run no op by itself.
 TEST_F(TrainGraphs, OpsAreMeasuredWithoutThem) {
-    const nlohmann::json figures = train_gpt({"--batch", "1", "--steps", "1"}, {"--graphs", "--calibrate", path("costs.json")});
+    const nlohmann::json figures =
+        train_gpt({"--batch", "1", "--steps", "1"}, {"--graphs", "--calibrate", path("costs.json")});
     EXPECT_EQ(figures["costs"], "measured");
     EXPECT_TRUE(figures["graphs"]);
 }
