@@ -72,7 +72,7 @@ class Processes(ProcessesCase):
 
     def test_interrupted_at_one_step(self):
         stopped, whole = self.path("interrupted.safetensors"), self.path("uninterrupted.safetensors")
-        flags = (*self.slow, "--steps", 12)
+        flags = (*self.slow, "--steps", 20)
         job, ranks = self.start_and_tell(2, *flags, "--save", stopped, "--save-every", 1)
         self.wait_for(stopped)
         os.kill(ranks[1], signal.SIGINT)  # one of the two alone
@@ -86,7 +86,7 @@ class Processes(ProcessesCase):
 
     def test_a_job_that_mpirun_ends_within_a_step_keeps_the_last_one(self):
         """Two seconds after its own signal mpirun kills all ranks."""
-        flags = (*self.slow[:-2], "--accumulate", 16, "--steps", 2)
+        flags = (*self.slow[:-2], "--accumulate", 24, "--steps", 2)
         cut, log, whole = self.path("cut.safetensors"), self.path("cut.jsonl"), self.path("not_cut.safetensors")
         job = self.start(2, *flags, "--save", cut, "--log", log)
         self.wait_for(log)

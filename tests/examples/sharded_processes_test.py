@@ -53,7 +53,7 @@ class ShardedProcesses(ProcessesCase):
         self.assertEqual(self.summary(4, "--resume", second)["state_sha256"], whole)
 
     def test_a_rank_that_was_stopped_for_a_while_changes_nothing(self):
-        flags = (*self.slow, "--shard", "gradients", "--steps", 6)
+        flags = (*self.slow, "--shard", "gradients", "--steps", 10)
         saved, whole = self.path("stopped.safetensors"), self.figures(*flags)["state_sha256"]
         figures = self.path("stopped.json")
         job, ranks = self.start_and_tell(2, *flags, "--save", saved, "--save-every", 1, "--json", figures)
