@@ -27,10 +27,11 @@ class Watch(ProcessesCase):
         return [cls.program, "cpu" if cls.program == RANK else "cuda", *map(str, flags)]
 
     def ends(self, processes, *words, join=LONG, ranks=LONG, mpirun=(), wrap=()):
-        """Status and the ranks' own lines of a job that ends by itself."""
+        """Status and the ranks' own lines of a job that ends by itself; where they have none, all lines."""
         job = subprocess.run([*RUN, *mpirun, "-np", str(processes), *wrap, *self.command(join, ranks, *words)], text=True,
                              capture_output=True, env=self.environment, check=False)
-        return job.returncode, [line for line in job.stderr.splitlines() if line.startswith(("rank ", "ranks ", "all ranks "))]
+        lines = job.stderr.splitlines()
+        return job.returncode, [line for line in lines if line.startswith(("rank ", "ranks ", "all ranks "))] or lines
 
     def test_a_rank_that_hangs_is_named(self):
         def named(hanging):
