@@ -34,10 +34,8 @@ class Watch(ProcessesCase):
         return job.returncode, [line for line in lines if line.startswith(("rank ", "ranks ", "all ranks "))] or lines
 
     def test_a_rank_that_hangs_is_named(self):
-        def named(hanging):
-            return self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
-
-        for hanging, (status, lines) in enumerate(at_once(named, (0, 1))):
+        for hanging in (0, 1):
+            status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
             self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for {SHORT} s while others wait; "
                                                    "--rank-timeout sets how long they do"]))
 
