@@ -21,7 +21,7 @@ constexpr double kRounding = 1e-9;       // of seconds
 
 BudgetTooSmall::BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all,
                                std::optional<std::size_t> least_split)
-    : Error(fmt::format("a budget of {} bytes is too small: the least is {} bytes", budget, least)),
+    : Error(fmt::format("a budget of {} bytes is too small: the least found is {} bytes", budget, least)),
       budget_(budget),
       least_(least),
       keep_all_(keep_all),

@@ -143,9 +143,9 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
     } catch (const plan::BudgetTooSmall& error) {
         const std::string split =
             error.least_split() < error.least() && error.least_split()
-                ? fmt::format(", or --split-batch, with which the least is {} bytes", *error.least_split())
+                ? fmt::format(", or --split-batch, with which the least found is {} bytes", *error.least_split())
                 : "";
-        return end(3, fmt::format("--budget {}: the least is {} bytes; use --budget {}{}", error.budget(),
+        return end(3, fmt::format("--budget {}: the least found is {} bytes; use --budget {}{}", error.budget(),
                                   error.least(), error.least(), split));
     } catch (const std::bad_alloc&) {
         return end(3, "the host's memory does not suffice; use a smaller batch or less data");

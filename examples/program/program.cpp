@@ -95,7 +95,7 @@ void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& 
     try {
         const training::Planned planned = trainer.plan(profile);
         trainer.follow(planned.plan);
-        say("plan: {}; the least budget is {}, keeping all takes {}", planned.plan.to_string(),
+        say("plan: {}; the least budget found is {}, keeping all takes {}", planned.plan.to_string(),
             size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
         if (flags.explain) fmt::print("{}", planned.explanation);
         summary.report.planned = planned;

@@ -2,6 +2,7 @@
 #include <headroom/dist/internal/watch.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -31,8 +32,10 @@ constexpr const char* kHere = "127.0.0.1";
 /// Far longer than a test takes.
 constexpr double kLong = 1000;
 
+/// Until a watch ends the process. Where none does, the test fails by it, and soon.
 [[noreturn]] void hang() {
-    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    std::this_thread::sleep_for(std::chrono::minutes(2));
+    std::abort();
 }
 
 /// Waits for others, who never come.

@@ -131,7 +131,7 @@ class TrainGpt(ProgramCase):
         least = self.figures(*flags, "--budget", most)["floor_bytes"]
         small = limited(*flags, "--budget", least - 1)
         self.assertEqual(small.returncode, 3, small.stderr)
-        self.assertIn("the least is", small.stderr)
+        self.assertIn("the least found is", small.stderr)
         large = limited(*flags, "--budget", 1 << 30)
         self.assertEqual(large.returncode, 1, large.stderr)
         self.assertIn("use at most --budget 536870912", large.stderr)

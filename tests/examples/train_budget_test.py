@@ -60,9 +60,9 @@ class Budget:
         file = self.path("refused.json")
         run = self.run_program("--budget", floor - PAGE, "--json", file)
         self.assertEqual(run.returncode, 3)
-        line = f"{self.program}: --budget {floor - PAGE}: the least is {floor} bytes; use --budget {floor}"
+        line = f"{self.program}: --budget {floor - PAGE}: the least found is {floor} bytes; use --budget {floor}"
         if self.batch_norm:
-            line += f", or --split-batch, with which the least is {self.figures('--budget', AMPLE, '--split-batch')['floor_bytes']} bytes"
+            line += f", or --split-batch, with which the least found is {self.figures('--budget', AMPLE, '--split-batch')['floor_bytes']} bytes"
         self.assertEqual(run.stderr, line + "\n")
         with open(file, encoding="utf-8") as stream:
             figures = json.load(stream)

@@ -127,7 +127,7 @@ TEST(Planner, NamesTheLeastBudget) {
     } catch (const BudgetTooSmall& error) {
         EXPECT_EQ(error.least(), planner.floor_bytes());
         EXPECT_EQ(error.keep_all(), planner.keep_all_bytes());
-        EXPECT_THAT(error.what(), HasSubstr("the least is " + std::to_string(planner.floor_bytes())));
+        EXPECT_THAT(error.what(), HasSubstr("the least found is " + std::to_string(planner.floor_bytes())));
     }
 }
 
