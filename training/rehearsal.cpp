@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,19 +19,21 @@ namespace headroom::training {
 
 namespace {
 
+/// The bytes by which each step of a training grew, by what was live behind each; 0 unless all of the later half did.
+std::size_t growth_of(std::span<const std::size_t> live) {
+    if (live.size() < 10) return 0;
+    const std::span<const std::size_t> later = live.subspan(live.size() / 2);
+    if (std::ranges::adjacent_find(later, std::ranges::greater_equal()) != later.end()) return 0;
+    return (later.back() - later.front()) / (later.size() - 1);
+}
+
 /// Until memory recurs: steps, or rounds of steps with a validation behind them. The bytes by which each step grew, if
-/// memory never recurred and no step of the later half of them was without.
+/// memory did not recur before so many were taken.
 std::size_t take_steps(Session& session) {
-    std::vector<std::size_t> live;
-    const auto growth = [&]() -> std::size_t {
-        if (live.size() < 10 || session.steps_done() >= session.steps()) return 0;
-        const auto half = live.begin() + static_cast<std::ptrdiff_t>(live.size() / 2);
-        if (std::ranges::adjacent_find(half, live.end(), std::ranges::greater_equal()) != live.end()) return 0;
-        return (live.back() - *half) / static_cast<std::size_t>(live.end() - half - 1);
-    };
     const std::int64_t every = session.validate_every();
     const bool validates = every > 0 && session.steps_done() / every < session.steps() / every;
     const auto ended = [&] { return session.steps_done() >= session.steps(); };
+    std::vector<std::size_t> live;  // bytes behind each step
     Recurrence steps(session.context());
     const auto take = [&](std::int64_t most) {
         while (most-- > 0 && !ended()) {
@@ -39,15 +42,12 @@ std::size_t take_steps(Session& session) {
             if (steps.reached()) return;
         }
     };
-    if (!validates) {
-        take(session.steps());
-        return growth();
-    }
-    for (Recurrence rounds(session.context()); !ended() && !rounds.reached();) {
+    if (!validates) take(session.steps());
+    for (Recurrence rounds(session.context()); validates && !ended() && !rounds.reached();) {
         take(every);
         session.validate();
     }
-    return growth();
+    return ended() ? 0 : growth_of(live);
 }
 
 constexpr const char* kAnotherTraining =

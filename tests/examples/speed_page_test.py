@@ -382,7 +382,8 @@ class SpeedPage(browser.PageCase):
                                     (1_000_000_000, "Within 1.00 GB: none fits; the smallest, small, takes 2.50 GB", True),
                                     (24_000_000_000, "Within 24.00 GB: 2 of 2 fit", False),  # far to the right of them
                                     (None, "", False)):
-            page = self.written("within.html", {**COMPARISON, "rows": rows, "within_bytes": within})
+            told = [{**each, "fits": within and each["peak_bytes_reserved"] <= within} for each in rows]
+            page = self.written("within.html", {**COMPARISON, "rows": told, "within_bytes": within})
             found = self.use(page, """
                 result.said = texts("#within")[0];
                 const canvas = document.getElementById("plot"), {data, width} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

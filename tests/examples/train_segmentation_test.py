@@ -154,16 +154,12 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, ["--tensorboard", f"{file}/below"], "--tensorboard", "is a file")
 
     def test_large_images_fit_a_gpu_by_cheap_recomputation(self):
-        common = ("--base-width", 64, "--clouds", 4, "--validation", 1, "--device", "dry", "--gpu", "RTX 2080 Ti")
-        one = (*common, "--height", 1400, "--width", 2100, "--batch", 1, "--accumulate", 4, "--recompute")
-        usable = (int(10.76 * 2 ** 30) - (600 << 20)) // (2 << 20) * (2 << 20)
+        large = ("--height", 1400, "--width", 2100, "--base-width", 64, "--clouds", 4, "--validation", 1, "--device", "dry",
+                 "--gpu", "RTX 2080 Ti")
+        one = (*large, "--batch", 1, "--accumulate", 4, "--recompute")
         self.assertLess(self.figures(*one, "cheap")["peak_bytes_predicted"], 9.4e9)
-        self.assertIn(f"({usable} bytes)", self.succeeds(*one, "cheap"))
-        self.assertGreater(self.figures(*one, "none", "--gpu-memory", "24GB")["peak_bytes_predicted"], usable)
-        # Each rehearsal reads images: smaller ones, and as much less memory.
-        large = (*common, "--height", 350, "--width", 525, "--gpu-memory", 1500 << 20)
-        self.fails(3, (*large, "--batch", 1, "--accumulate", 4, "--recompute", "none"), "out of memory")
-        usable = 900 << 20
+        self.fails(3, (*one, "none"), "out of memory")
+        usable = (int(10.76 * 2 ** 30) - (600 << 20)) // (2 << 20) * (2 << 20)
         self.fails(1, (*large, "--batch", 4, "--split-batch", "--dtype", "bf16"), "use f16 (--dtype f16)")
         seconds = []
         for dtype in ("f32", "f16"):

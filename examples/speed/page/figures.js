@@ -5,6 +5,7 @@ const NONE = {text: "\u2013", value: null, kind: "zero"};
 const speedText = speed => speed < 100 ? speed.toPrecision(3) : Math.round(speed).toLocaleString("en");
 const cell = (value, textOf) => value == null ? NONE : {value, text: textOf(value)};
 const textCell = text => text == null ? {...NONE, kind: "text zero"} : {text, kind: "text"};
+const wideCell = text => ({...textCell(text), kind: "text wide"});
 const countCell = count => cell(count, value => value.toLocaleString("en"));
 const bytesCell = bytes => bytes == null ? NONE : {value: bytes, text: bytesText(bytes, 2), title: exactText(bytes)};
 const secondsText = seconds => timeText(1e9 * seconds);
@@ -34,8 +35,8 @@ function columnsOf({data: {samples}, rows}) {
     const categories = [...new Set(rows.flatMap(({data}) => Object.keys(data.bytes ?? {})))];
     const yesOrNo = answer => textCell(answer == null ? null : answer ? "yes" : "no");
     const columns = [
-        of("Framework", "text wide", row => ({...textCell(row.framework), kind: "text wide"})),
-        of("Technique", "text wide", ({data}) => ({...textCell(data.technique), kind: "text wide"})),
+        of("Framework", "text wide", row => wideCell(row.framework)),
+        of("Technique", "text wide", ({data}) => wideCell(data.technique)),
         of("Name", "text", row => ({...textCell(row.data.name), kind: "text name",
                                     below: `${row.data.technique}, ${row.framework}`})),
         of("Peak reserved", "", row => bytesCell(row.memory), true),

@@ -49,7 +49,7 @@ function frontOf(points) {
 function withinText({data, points}) {
     const within = data.within_bytes;
     if (within == null || points.length === 0) return "";
-    const fitting = points.filter(point => point.memory <= within).length, least = points[0];
+    const fitting = points.filter(point => point.data.fits).length, least = points[0];
     return `Within ${bytesText(within, 2)}: ` + (fitting > 0 ? `${fitting} of ${points.length} fit` :
         `none fits; the smallest, ${least.data.name}, takes ${bytesText(least.memory, 2)}`);
 }
