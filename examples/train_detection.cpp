@@ -208,7 +208,20 @@ class DetectionTask final : public training::DataTask<Examples> {
     }
 
     Loss loss(const Batch& batch) override {
-        return model_.loss(batch[0], batch[1], batch[2], flags_.masks() ? batch[3] : Tensor());
+        const Tensor masks = flags_.masks() ? batch[3] : Tensor();
+        const nn::DetectionLosses losses = model_.losses(batch[0], batch[1], batch[2], masks);
+        constexpr double micro_batch = 1;  // of which a step has the mean
+        figure("objectness", {losses.objectness, micro_batch});
+        figure("rpn_box", {losses.rpn_box, micro_batch});
+        figure("classifier", {losses.classifier, micro_batch});
+        figure("box", {losses.box, micro_batch});
+        if (flags_.masks()) figure("mask", {losses.mask, micro_batch});
+        return losses.total(batch[0].size(0));
+    }
+    std::vector<std::string> figures() const override {
+        std::vector<std::string> names{"objectness", "rpn_box", "classifier", "box"};
+        if (flags_.masks()) names.emplace_back("mask");
+        return names;
     }
 
     training::Validation validate(const training::Watch& watch) override {

@@ -32,6 +32,11 @@ Optimizer& checked(Optimizer& optimizer, const Parameters& parameters, const Gra
     return optimizer;
 }
 
+std::optional<double> counted_by_host(const Loss& loss) {
+    const double* const terms = std::get_if<double>(&loss.counted());
+    return terms ? std::optional(*terms) : std::nullopt;
+}
+
 void check(const Loss& loss, const Context& context) {
     check_one_context("accumulator", context, loss.sum().context());
     if (loss.sum().value()->consumed) {
@@ -50,8 +55,8 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     : parameters_(parameters),
       optimizer_(checked(optimizer, parameters, options)),
       group_(parameters.context().group()),
-      options_(options),
-      ledger_(parameters.context(), options.scale, options.kept_results) {
+      options_(std::move(options)),
+      ledger_(parameters.context(), options.scale, options.kept_results, options_.figures) {
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
     if (graphs && group_)
@@ -92,6 +97,8 @@ Loss GradientAccumulator::forward(const Forward& work) {
     const std::size_t records = context.tape().size();
     const std::uint64_t counter = context.random_counter();
     phase_ = Phase::running;
+    host_terms_.assign(1, std::nullopt);
+    ledger_.begin_micro_batch();
     try {
         Loss loss = [&] {
             const MicroBatchScope scope(context);
@@ -106,6 +113,14 @@ Loss GradientAccumulator::forward(const Forward& work) {
         phase_ = Phase::retry;
         throw;
     }
+}
+
+void GradientAccumulator::figure(std::string_view name, const Loss& figure) {
+    if (phase_ != Phase::running)
+        throw Error(fmt::format("accumulator: the figure \"{}\" is of a micro-batch; tell it from within one", name));
+    check_one_context("accumulator", parameters_.context(), figure.sum().context());
+    ledger_.figure(name, figure);
+    host_terms_.push_back(counted_by_host(figure));
 }
 
 void GradientAccumulator::check_not_broken() const {
@@ -147,8 +162,7 @@ void GradientAccumulator::run(const Forward& work) {
     {
         const Loss loss = forward(work);
         phase_ = Phase::broken;  // unless all of this succeeds
-        const double* const terms = std::get_if<double>(&loss.counted());
-        host_terms_ = terms ? std::optional(*terms) : std::nullopt;
+        host_terms_.front() = counted_by_host(loss);
         if (group_) {
             ledger_.add_round(*group_, &loss, micro_batches_ == 0, present(micro_batches_));
         } else {
@@ -229,23 +243,13 @@ void GradientAccumulator::accumulate(const GraphedWork& work, std::span<Tensor> 
     if (!entry.graph) {
         capture(entry, Phase::retry, [&] {
             run(on_copies);
-            check_terms(entry);
+            StepGraphs::check_terms(entry, host_terms_);
         });
         if (!entry.graph) return run([&] { return call(inputs); });
     }
     entry.graph->launch();
     parameters_.set_reached(entry.reached);
     ++micro_batches_;
-}
-
-/// A graph would go on with the number of terms that it was captured with.
-void GradientAccumulator::check_terms(const StepGraphs::Entry& entry) const {
-    if (host_terms_ == entry.host_terms) return;
-    const auto text = [](std::optional<double> terms) { return terms ? fmt::format("{}", *terms) : "on the device"; };
-    throw CaptureError(
-        fmt::format("the number of a loss's terms was {} and is {}, which a graph would keep: count terms "
-                    "that differ between equal inputs on the device",
-                    text(entry.host_terms), text(host_terms_)));
 }
 
 void GradientAccumulator::check_inputs(std::size_t taken, std::size_t given) {

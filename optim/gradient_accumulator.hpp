@@ -67,6 +67,8 @@ struct GradientAccumulatorOptions {
     /// Gradients stay after `step`, for inspection, until the next `accumulate`. They are what backward has
     /// added up: times `StepResult::multiplier` they are the mean's. If false, `step` gives their memory back.
     bool keep_gradients = false;
+    /// Names of what steps have figures of beside the loss: parts of it, an accuracy. See `figure`.
+    std::vector<std::string> figures = {};
 };
 
 /// A step as it is announced before its first micro-batch.
@@ -155,6 +157,12 @@ class GradientAccumulator {
     void accumulate(const GraphedWork& work, std::array<Tensor, N> inputs) {
         accumulate(work, std::span<Tensor>(inputs));
     }
+    /// Within a micro-batch: its share of a figure that the options name, as a sum over terms of its own. The step's is
+    /// in `StepResult::figures`, the same for any way in which its samples were shared out, as the loss is. Takes no
+    /// part in backward, and reads nothing back from the device. Called again for the name, it replaces. Errors: Error
+    /// for another name, outside of a micro-batch, or for a figure of another context.
+    void figure(std::string_view name, const Loss& figure);
+
     /// Why a micro-batch or a step could not be captured as a graph; empty if all could, or graphs are off.
     std::string graph_refusal() const;
 
@@ -201,7 +209,6 @@ class GradientAccumulator {
     StepGraphs::Kind kind(const void* work, std::span<const Tensor> inputs) const;
     void capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work);
     void check_ready() const;
-    void check_terms(const StepGraphs::Entry& entry) const;
     static void check_inputs(std::size_t taken, std::size_t given);
     bool in_last() const { return plan_ && micro_batches_ + 1 == own_micro_batches(); }
     int ranks() const { return group_ ? group_->ranks() : 1; }
@@ -230,7 +237,7 @@ class GradientAccumulator {
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;    ///< of this rank
     std::uint64_t first_counter_ = 0;   ///< the random counter of the step's micro-batch 0
-    std::optional<double> host_terms_;  ///< of the last micro-batch, if the host counted them
+    StepGraphs::HostTerms host_terms_;  ///< of the last micro-batch
 };
 
 }  // namespace headroom::optim

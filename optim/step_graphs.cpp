@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -51,6 +53,20 @@ std::vector<std::pair<Geometry, Dtype>> StepGraphs::forms(std::span<const Tensor
         forms.emplace_back(geometry, input.dtype());
     }
     return forms;
+}
+
+void StepGraphs::check_terms(const Entry& entry, const HostTerms& terms) {
+    if (terms == entry.host_terms) return;
+    const auto text = [](std::optional<double> number) {
+        return number ? fmt::format("{}", *number) : "on the device";
+    };
+    const auto [was, is] = std::ranges::mismatch(entry.host_terms, terms);
+    if (was == entry.host_terms.end() || is == terms.end())
+        throw CaptureError("another number of figures was told, and a graph would keep telling these");
+    throw CaptureError(
+        fmt::format("the number of a {}'s terms was {} and is {}, which a graph would keep: count terms that differ "
+                    "between equal inputs on the device",
+                    is == terms.begin() ? "loss" : "figure", text(*was), text(*is)));
 }
 
 }  // namespace headroom::optim

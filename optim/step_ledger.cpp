@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/copy/copy.hpp>
@@ -18,22 +20,35 @@ namespace headroom::optim {
 using kernels::StepOutcome;
 using kernels::StepState;
 
-StepLedger::StepLedger(Context& context, LossScale scale, std::int64_t kept)
-    : context_(context), scale_(scale), kept_(kept) {
+StepLedger::StepLedger(Context& context, LossScale scale, std::int64_t kept, std::vector<std::string> figures)
+    : context_(context), scale_(scale), kept_(kept), figures_(std::move(figures)) {
+    for (auto name = figures_.begin(); name != figures_.end(); ++name) {
+        if (std::find(figures_.begin(), name, *name) != name)
+            throw Error(fmt::format("accumulator: two figures have the name \"{}\"", *name));
+    }
     Exec& exec = context.exec();
+    const auto numbers = static_cast<std::int64_t>(2 * figures_.size());
+    const std::int64_t rows = context.group() ? context.group()->ranks() : figures_.empty() ? 0 : 1;
     // One block of memory for all.
-    const std::int64_t ranks = context.group() ? context.group()->ranks() : 0;
-    const std::int64_t outcomes = kept * kernels::kStepOutcomeElements;
-    state_ = outcomes_ = rounds_ = exec.empty_for_model({kernels::kStepStateElements + outcomes + 2 * ranks},
-                                                        Dtype::f64, Category::optimizer_state);
-    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, state_.view()); });
+    const Array all = exec.empty_for_model({kernels::kStepStateElements + kept * kernels::kStepOutcomeElements +
+                                            rows * (2 + numbers) + (1 + kept) * numbers},
+                                           Dtype::f64, Category::optimizer_state);
+    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, all.view()); });
+    std::int64_t taken = 0;
+    const auto take = [&](const Shape& shape) {
+        Array array = part(all, taken, shape.numel());
+        array.geometry.shape = shape;
+        array.geometry.strides = contiguous_strides(shape);
+        taken += shape.numel();
+        return array;
+    };
+    state_ = take({kernels::kStepStateElements});
+    outcomes_ = take({kept, kernels::kStepOutcomeElements});
+    rounds_ = take({rows, 2 + numbers});
+    figure_sums_ = take({numbers});
+    figure_outcomes_ = take({kept, numbers});
     decided_.resize(static_cast<std::size_t>(kept));
     for (WorkPoint& point : decided_) point.mark(exec);  // its event is made now, not in the loop
-    state_.geometry = Geometry::contiguous({kernels::kStepStateElements});
-    outcomes_.geometry = Geometry::contiguous({kept, kernels::kStepOutcomeElements});
-    outcomes_.geometry.offset = kernels::kStepStateElements;
-    rounds_.geometry = Geometry::contiguous({ranks, 2});
-    rounds_.geometry.offset = kernels::kStepStateElements + outcomes;
     set_loss_scale(scale.state());
 }
 
@@ -73,37 +88,62 @@ void StepLedger::add(const Loss& loss, bool first) {
         const double number = std::get<double>(loss.counted());
         exec.launch([&](auto& stream) { kernels::add_terms(stream, number, beta, state_.view()); });
     }
+    add_figures(0, beta);
     if (!first) return;
     exec.launch([&](auto& stream) { kernels::begin_step(stream, state_.view()); });
 }
 
+Array StepLedger::of_round(int rank, std::int64_t first, std::int64_t count) const {
+    return part(rounds_, rank * rounds_.shape()[1] + first, count);
+}
+
+/// Sum and terms into this rank's row, from number `first` on.
+void StepLedger::put(const Loss& loss, std::int64_t first) {
+    add(loss.sum(), of_round(rank(), first, 1), 0.0f);
+    const Array terms = of_round(rank(), first + 1, 1);
+    if (const auto* counted = std::get_if<Tensor>(&loss.counted())) {
+        add(*counted, terms, 0.0f);
+    } else {
+        const double number = std::get<double>(loss.counted());
+        context_.exec().launch([&](auto& stream) { kernels::fill(stream, number, terms.view()); });
+    }
+}
+
+void StepLedger::begin_micro_batch() {
+    if (figures_.empty()) return;
+    const Array own = of_round(rank(), 2, figure_sums_.numel());
+    context_.exec().launch([&](auto& stream) { kernels::fill(stream, 0.0, own.view()); });
+}
+
+void StepLedger::figure(std::string_view name, const Loss& figure) {
+    const auto found = std::ranges::find(figures_, name);
+    if (found == figures_.end())
+        throw Error(fmt::format("accumulator: there is no figure \"{}\"; its options name {}", name,
+                                figures_.empty() ? "none" : fmt::format("{}", fmt::join(figures_, ", "))));
+    put(figure, 2 + 2 * (found - figures_.begin()));
+}
+
+/// Of that rank's micro-batch, to those of the step.
+void StepLedger::add_figures(int rank, float beta) {
+    if (figures_.empty()) return;
+    const Array row = of_round(rank, 2, figure_sums_.numel());
+    context_.exec().launch(
+        [&](auto& stream) { kernels::accumulate(stream, row.view(), figure_sums_.view(), 1.0f, beta); });
+}
+
 void StepLedger::add_round(Group& group, const Loss* loss, bool first, int present) {
     Exec& exec = context_.exec();
-    const auto number = [&](int rank, std::int64_t i) {
-        Array one = rounds_;
-        one.geometry = Geometry::contiguous({});
-        one.geometry.offset = rounds_.geometry.offset + 2 * rank + i;
-        return one;
-    };
-    if (loss) {
-        const Array own_terms = number(group.rank(), 1);
-        add(loss->sum(), number(group.rank(), 0), 0.0f);
-        if (const auto* terms = std::get_if<Tensor>(&loss->counted())) {
-            add(*terms, own_terms, 0.0f);
-        } else {
-            const double counted = std::get<double>(loss->counted());
-            exec.launch([&](auto& stream) { kernels::fill(stream, counted, own_terms.view()); });
-        }
-    }
+    if (loss) put(*loss, 0);
     gather_rows(exec, group, rounds_);
+    static_assert(offsetof(StepState, terms) == offsetof(StepState, loss_sum) + sizeof(double));
     for (int rank = 0; rank < present; ++rank) {
         const float beta = first && rank == 0 ? 0.0f : 1.0f;
         exec.launch([&](auto& stream) {
-            kernels::accumulate(stream, number(rank, 0).view(), state(offsetof(StepState, loss_sum)).view(), 1.0f,
-                                beta);
-            kernels::accumulate(stream, number(rank, 1).view(), state(offsetof(StepState, terms)).view(), 1.0f, beta);
+            kernels::accumulate(stream, of_round(rank, 0, 2).view(), state(offsetof(StepState, loss_sum), {2}).view(),
+                                1.0f, beta);
             if (beta == 0.0f) kernels::begin_step(stream, state_.view());  // by micro-batch 0's terms alone
         });
+        add_figures(rank, beta);
     }
 }
 
@@ -113,6 +153,11 @@ void StepLedger::decide(double clip, bool stop_when_diverged) {
 }
 
 void StepLedger::end_step() {
+    if (!figures_.empty()) {
+        const std::int64_t numbers = figure_sums_.numel();
+        const Array row = part(figure_outcomes_, steps_ % kept_ * numbers, numbers);
+        context_.exec().launch([&](auto& stream) { kernels::copy(stream, figure_sums_.view(), row.view()); });
+    }
     decided_[place(steps_)].mark(context_.exec());
     ++steps_;
     unread_ = std::min(unread_ + 1, kept_);
@@ -147,20 +192,37 @@ std::vector<double> StepLedger::download_outcomes(const Array& outcomes, std::in
     return values;
 }
 
+/// Those of the results, which are of neighbouring steps.
+void StepLedger::read_figures(std::int64_t first_step, std::vector<StepResult>& results) const {
+    if (figures_.empty() || results.empty()) return;
+    const std::int64_t last = first_step + static_cast<std::int64_t>(results.size()) - 1;
+    const std::vector<double> all = download_outcomes(figure_outcomes_, last);
+    for (StepResult& result : results) {
+        const double* numbers = all.data() + first_step++ % kept_ * figure_sums_.numel();
+        for (const std::string& name : figures_) {
+            result.figures.push_back({name, context_.dry() ? 0 : numbers[0] / numbers[1]});
+            numbers += 2;
+        }
+    }
+}
+
 StepResult StepLedger::result() const {
     if (steps_ == 0) throw Error("accumulator: there is no result before the first step");
-    return read(download_outcomes(outcome(steps_ - 1), steps_ - 1).data());
+    std::vector<StepResult> last{read(download_outcomes(outcome(steps_ - 1), steps_ - 1).data())};
+    read_figures(steps_ - 1, last);
+    return last.front();
 }
 
 std::vector<StepResult> StepLedger::results(std::int64_t leave) {
     if (leave < 0) throw Error(fmt::format("accumulator: the results of {} steps can't be left", leave));
     std::vector<StepResult> results;
     if (unread_ <= leave) return results;
-    const std::int64_t end = steps_ - leave;
+    const std::int64_t first = steps_ - unread_, end = steps_ - leave;
     const std::vector<double> all = download_outcomes(outcomes_, end - 1);
-    for (std::int64_t step = steps_ - unread_; step < end; ++step) {
+    for (std::int64_t step = first; step < end; ++step) {
         results.push_back(read(all.data() + step % kept_ * kernels::kStepOutcomeElements));
     }
+    read_figures(first, results);
     unread_ = leave;
     return results;
 }

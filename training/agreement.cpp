@@ -104,6 +104,7 @@ void Session::expect_same_everywhere() {
          {options_.spell("seed", ""), fmt::to_string(seed_)},
          {"optimizer", optimizer_->description()}});
     add(of_compute(context_.profile().compute));
+    facts.emplace_back("figures", fmt::format("{}", fmt::join(task_->figures(), ", ")));
     add_fields(facts, "", description_of(*task_));
     for (const Parameter& parameter : parameters_.all()) {
         facts.emplace_back("parameter " + parameter.path,

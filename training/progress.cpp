@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -52,10 +53,13 @@ std::size_t columns_of(bool terminal) {
 
 std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
                           std::size_t columns) {
-    const std::string parts[] = {
-        std::abs(status.loss) < 1e4 ? fmt::format("loss {:.4f}", status.loss) : fmt::format("loss {:.3e}", status.loss),
-        "left " + duration(left), fmt::format("{} {}/s", rounded(status.rate), unit),
-        "peak " + memory::format_bytes(status.peak_bytes)};
+    const auto named = [](const std::string& name, double value) {
+        return std::abs(value) < 1e4 ? fmt::format("{} {:.4f}", name, value) : fmt::format("{} {:.3e}", name, value);
+    };
+    std::vector<std::string> parts{named("loss", status.loss), "left " + duration(left),
+                                   fmt::format("{} {}/s", rounded(status.rate), unit),
+                                   "peak " + memory::format_bytes(status.peak_bytes)};
+    for (const optim::StepFigure& figure : status.figures) parts.push_back(named(figure.name, figure.value));
     std::string line = fmt::format("step {}/{}", status.step, steps);
     for (const std::string& part : parts) {
         if (line.size() + 2 + part.size() > columns) break;

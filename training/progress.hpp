@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include <headroom/optim/step_result.hpp>
 #include <headroom/training/clock.hpp>
 
 namespace headroom::training {
@@ -18,9 +20,10 @@ struct Status {
     double loss = 0;
     double rate = 0;  ///< units per second
     std::size_t peak_bytes = 0;
+    std::vector<optim::StepFigure> figures = {};
 };
 
-/// "step 100/2000 loss 2.5000 left 1:35 21.0k tokens/s peak 24.0 MB": the part from the left that fits
+/// "step 100/2000 loss 2.5000 left 1:35 21.0k tokens/s peak 24.0 MB kl 0.1250": the part from the left that fits
 /// into `columns`; if the step alone does not fit, its beginning. `left`: seconds.
 std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
                           std::size_t columns);

@@ -58,6 +58,18 @@ std::string of_first_micro_batch(Group& group, std::int64_t number, const std::s
     return all[static_cast<std::size_t>(std::ranges::min_element(numbers) - numbers.begin())];
 }
 
+/// Errors: Error for a figure that logs have of each training.
+std::vector<std::string> checked(std::vector<std::string> figures) {
+    for (const char* const taken : {"loss", "gradient_norm", "learning_rate", ""}) {
+        if (std::ranges::find(figures, taken) != figures.end())
+            throw Error(
+                fmt::format("a task has a figure \"{}\", which is no name for one: logs have loss, "
+                            "gradient_norm and learning_rate anyway",
+                            taken));
+    }
+    return figures;
+}
+
 TrainerOptions checked(Context& context, TrainerOptions options) {
     check(options);
     if (options.autocast) context.exec().check_dtype("", *options.autocast);  // before anything is allocated
@@ -83,8 +95,9 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
                        .clip = options_.clip,
                        .scale = options_.autocast == Dtype::f16 ? optim::LossScale::dynamic() : optim::LossScale(),
                        .stop_when_diverged = true,
-                       .kept_results = kKeptResults}),
-      micro_batch_(accumulator_->graph([this](const Task::Batch& batch) { return loss(batch); })) {
+                       .kept_results = kKeptResults,
+                       .figures = checked(task_->figures())}),
+      micro_batch_(accumulator_->graph([this](const Task::Batch& batch) { return telling_loss(batch); })) {
     if (group_) share_out();
     plan_steps();
     for (const Recompute& way : options_.recomputes) {
@@ -137,6 +150,16 @@ void Session::plan_steps() {
 Loss Session::loss(const Task::Batch& batch) {
     Autocast autocast(context_, options_.autocast);
     return task_->loss(batch);
+}
+
+/// Of a micro-batch: what the task tells is a figure of the step.
+Loss Session::telling_loss(const Task::Batch& batch) {
+    struct Telling {
+        Task& task;
+        ~Telling() { task.accumulator_ = nullptr; }
+    } const telling{*task_};
+    task_->accumulator_ = &*accumulator_;
+    return loss(batch);
 }
 
 void Session::step() {

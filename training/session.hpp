@@ -118,6 +118,7 @@ class Session {
     void expect_readable(const FileError* error);
     void resume(const std::string& path);
     Loss loss(const Task::Batch& batch);
+    Loss telling_loss(const Task::Batch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;

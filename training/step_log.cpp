@@ -49,8 +49,10 @@ void StepLog::add(std::int64_t step, const std::string& part, const nlohmann::or
 }
 
 void StepLog::step(std::int64_t step, const optim::StepResult& result, double learning_rate) {
-    add(step, "train/",
-        {{"loss", result.loss}, {"gradient_norm", result.gradient_norm}, {"learning_rate", learning_rate}});
+    nlohmann::ordered_json figures{
+        {"loss", result.loss}, {"gradient_norm", result.gradient_norm}, {"learning_rate", learning_rate}};
+    for (const optim::StepFigure& figure : result.figures) figures[figure.name] = figure.value;
+    add(step, "train/", figures);
 }
 
 void StepLog::validation(std::int64_t step, const Validation& validation) {

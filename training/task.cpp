@@ -1,11 +1,16 @@
 #include <headroom/training/task.hpp>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 
 namespace headroom::training {
 
 void Task::divide(const data::LoaderShare& /*share*/) {
     throw Error("the task's data can't be shared out among processes: it does not override Task::divide");
+}
+
+void Task::figure(std::string_view name, const Loss& figure) const {
+    if (accumulator_) accumulator_->figure(name, figure);
 }
 
 }  // namespace headroom::training

@@ -13,12 +13,17 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/files/checkpoint.hpp>
+
+namespace headroom::optim {
+class GradientAccumulator;
+}
 
 namespace headroom::training {
 
@@ -68,6 +73,9 @@ class Task {
     virtual Batch batch() = 0;
     /// Depends on the batch alone: with `ComputeOptions::graphs` it is called for the first ones only.
     virtual Loss loss(const Batch& batch) = 0;
+    /// Names of what `loss` tells by `figure`, such as the parts that the loss is the sum of. Logs have them for each
+    /// step, beside the loss.
+    virtual std::vector<std::string> figures() const { return {}; }
     /// Over all of the validation data, in evaluation mode. Calls `watch` after each batch.
     virtual Validation validate(const Watch& watch) = 0;
     /// The number of batches of a validation.
@@ -81,6 +89,16 @@ class Task {
     virtual std::string describe() const { return "{}"; }
     /// Called after the last step and its validation, in evaluation mode: prints a sample, say. Rehearsed as well.
     virtual void end() {}
+
+  protected:
+    /// Within `loss`: the micro-batch's share of a figure of the step, a sum with its own number of terms, of which the
+    /// step has the mean (`optim::GradientAccumulator::figure`). Does nothing where no step is done, as in a
+    /// validation. Errors: Error for a name that `figures` lacks.
+    void figure(std::string_view name, const Loss& figure) const;
+
+  private:
+    friend class Session;
+    optim::GradientAccumulator* accumulator_ = nullptr;  ///< of the micro-batch that is done now
 };
 
 /// Makes a task with this many samples in a micro-batch. A `Trainer` calls it for each context, also with fewer samples

@@ -125,7 +125,8 @@ class Trainer::Reporter {
         log_.flush();
         if (!options_.print) return;
         const MemoryStatistics memory = session_.context().memory().statistics();
-        progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.peak_allocated});
+        progress_.show(
+            {looked_at_, results.back().loss, throughput_.rate(), memory.peak_allocated, results.back().figures});
         tell_news();
     }
 

@@ -2,7 +2,7 @@
 // Faster R-CNN and Mask R-CNN under one type.
 //
 //     Detector model(nn::Path(parameters), nn::FasterRcnnOptions{.classes = 4}, /*masks=*/true);
-//     Loss loss = model.loss(images, boxes, labels, masks);
+//     nn::DetectionLosses losses = model.losses(images, boxes, labels, masks);
 //     std::vector<std::vector<training::Detection>> found = model.detect(images);
 #include <algorithm>
 #include <array>
@@ -35,10 +35,11 @@ class Detector {
         : model_(make(path, options, masks)) {}
 
     /// As the model's; masks are undefined unless there are some.
-    Loss loss(const Tensor& images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const {
+    nn::DetectionLosses losses(const Tensor& images, const Tensor& boxes, const Tensor& labels,
+                               const Tensor& masks) const {
         if (const auto* const model = std::get_if<nn::MaskRcnn>(&model_))
-            return model->loss(images, boxes, labels, masks);
-        return std::get<nn::FasterRcnn>(model_).loss(images, boxes, labels);
+            return model->losses(images, boxes, labels, masks);
+        return std::get<nn::FasterRcnn>(model_).losses(images, boxes, labels);
     }
 
     /// In each image [3, H, W]; masks have its size.

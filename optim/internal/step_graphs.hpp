@@ -22,6 +22,8 @@ class StepGraphs {
   public:
     explicit StepGraphs(Context& context) : context_(context) {}
 
+    /// The numbers of terms of a micro-batch's loss, then of its figures; empty for one that the device counts.
+    using HostTerms = std::vector<std::optional<double>>;
     struct Kind {
         const void* work;                                ///< its address, or whose step it is
         std::vector<std::pair<Geometry, Dtype>> inputs;  ///< of a micro-batch
@@ -39,7 +41,7 @@ class StepGraphs {
         Kind kind;
         bool met = false;                  ///< it was done once
         std::shared_ptr<const void> work;  ///< lives as long as the kind
-        std::optional<double> host_terms;  ///< of its loss, when it was done first
+        HostTerms host_terms;              ///< when it was done first
         bool refused = false;              ///< no graph can be made
         std::unique_ptr<WorkGraph> graph;
         std::vector<Tensor> inputs;  ///< which the graph reads
@@ -55,6 +57,9 @@ class StepGraphs {
     void make_inputs(Entry& entry, std::span<const Tensor> inputs) const;
     /// Copies a micro-batch's inputs to where the graph reads them.
     void copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const;
+    /// A graph would go on with the numbers of terms that it was captured with. Errors: CaptureError if they are others
+    /// than when it was done first.
+    static void check_terms(const Entry& entry, const HostTerms& terms);
     /// Shapes and orders in memory: others give other bits.
     static std::vector<std::pair<Geometry, Dtype>> forms(std::span<const Tensor> inputs);
     /// Why a graph could not be made; empty if all could.

@@ -33,6 +33,8 @@ using test::on_gpus;
 using test::Outcome;
 using test::Training;
 using testing::HasSubstr;
+using testing::NanSensitiveDoubleEq;
+using testing::Pointwise;
 using testing::ThrowsMessage;
 
 constexpr Case kSmall{.micro_batches = 5, .layers = 1, .width = 8, .seed = 7};
@@ -58,6 +60,7 @@ TEST(RanksOnGpus, ShardedGradientsGiveTheBitsOfOneGpu) {
         for (const Outcome& rank : on_gpus(ranks, sharded, Engine::nccl, order)) {
             EXPECT_EQ(rank.state, one.state) << ranks;
             EXPECT_EQ(rank.losses, one.losses) << ranks;
+            EXPECT_THAT(rank.some, Pointwise(NanSensitiveDoubleEq(), one.some)) << ranks;
             EXPECT_EQ(rank.norms, one.norms) << ranks;
         }
     }

@@ -33,6 +33,8 @@ using test::Case;
 using test::of_uneven_work;
 using test::Outcome;
 using test::Training;
+using testing::NanSensitiveDoubleEq;
+using testing::Pointwise;
 using testing::ThrowsMessage;
 
 /// `work` in each of several ranks, by rank.
@@ -71,6 +73,7 @@ TEST(ShardedGradients, GiveTheSameBitsWithAnyNumberOfRanks) {
             for (const Outcome& rank : together(ranks, how, 3)) {
                 EXPECT_EQ(rank.state, one.state) << ranks;
                 EXPECT_EQ(rank.losses, one.losses) << ranks;
+                EXPECT_THAT(rank.some, Pointwise(NanSensitiveDoubleEq(), one.some)) << ranks;
                 EXPECT_EQ(rank.norms, one.norms) << ranks;
             }
         }

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/files/checkpoint.hpp>
 #include <headroom/files/state_hash.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/nn/conv.hpp>
 #include <headroom/nn/gpt.hpp>
@@ -45,6 +48,7 @@ struct Case {
 struct Outcome {
     std::string state;
     std::vector<double> losses, norms;
+    std::vector<double> some;  ///< a figure that every third micro-batch tells
     std::size_t peak = 0, reserved = 0, optimizer_state = 0;
 };
 
@@ -72,7 +76,8 @@ class Training {
                 parameters_, optim::AdamWOptions{.weight_decay = 0.1,
                                                  .groups = {{.pattern = "**.bias", .learning_rate_factor = 3}}});
         }
-        accumulator_.emplace(parameters_, *optimizer_, optim::GradientAccumulatorOptions{.clip = how.clip});
+        accumulator_.emplace(parameters_, *optimizer_,
+                             optim::GradientAccumulatorOptions{.clip = how.clip, .figures = {"all", "some"}});
         if (how.average) average_.emplace(parameters_, optim::MovingAverageOptions{.decay = 0.9});
     }
 
@@ -104,6 +109,9 @@ class Training {
         const optim::StepResult result = accumulator_->result();
         outcome_.losses.push_back(result.loss);
         outcome_.norms.push_back(result.gradient_norm);
+        outcome_.some.push_back(result.figures.at(1).value);
+        if (result.figures.at(0).value != result.loss)
+            throw Error(fmt::format("the figure is {}, the loss {}", result.figures[0].value, result.loss));
     }
     Loss micro_batch() {
         // By the micro-batch's number, as a loader has it.
@@ -115,7 +123,11 @@ class Training {
         tokens.resize(static_cast<std::size_t>(rows * kBlock));
         std::vector<std::int32_t> targets = tokens;
         std::ranges::reverse(targets);
-        return model_.loss(context_.from_host(tokens, {rows, kBlock}), context_.from_host(targets, {rows, kBlock}));
+        Loss loss =
+            model_.loss(context_.from_host(tokens, {rows, kBlock}), context_.from_host(targets, {rows, kBlock}));
+        accumulator_->figure("all", loss);
+        if (number % 3 == 1) accumulator_->figure("some", loss);
+        return loss;
     }
 
     Context& context_;

@@ -47,9 +47,14 @@ class Calmed final : public training::EndlessTask {
     void begin_step(std::int64_t steps_done) override {
         weight_ = std::min(1.0, static_cast<double>(steps_done) / 100);
     }
+    std::vector<std::string> figures() const override { return {"error", "size"}; }
     Loss loss(const Batch& batch) override {
         const Tensor y = model_(batch[0]);
-        return Loss(sum(square(y - batch[1])) + sum(square(y)) * weight_, static_cast<double>(y.numel()));
+        const Tensor error = sum(square(y - batch[1])), size = sum(square(y));
+        const auto terms = static_cast<double>(y.numel());
+        figure("error", Loss(error, terms));
+        figure("size", Loss(size, terms));
+        return Loss(error + size * weight_, terms);
     }
 
   private:

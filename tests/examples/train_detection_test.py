@@ -62,6 +62,17 @@ class TrainDetection(ProgramCase):
         self.assertEqual(len(glob.glob(os.path.join(folder, "*.png"))), 2)
         self.assertTrue(os.path.exists(os.path.join(folder, "loss.svg")))
 
+    def test_logs_have_the_losses_of_which_each_steps_is_the_sum(self):
+        for model, names in (("maskrcnn", ("objectness", "rpn_box", "classifier", "box", "mask")),
+                             ("fasterrcnn", ("objectness", "rpn_box", "classifier", "box"))):
+            lines = [line for line in self.logged("--model", model, "--accumulate", 2) if "train/loss" in line]
+            self.assertEqual(len(lines), 3)
+            for line in lines:
+                self.assertEqual({name for name in line if name.startswith("train/")},
+                                 {f"train/{name}" for name in ("loss", "gradient_norm", "learning_rate", *names)})
+                total = sum(line[f"train/{name}"] for name in names)
+                self.assertAlmostEqual(line["train/loss"], total, delta=20 * 2**-24 * total)  # sums of five in f32
+
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing()
 

@@ -56,14 +56,17 @@ struct Training {
     nn::Gpt model{nn::Path(parameters),
                   {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 8, .dropout = 0.2}};
     AdamW optimizer{parameters, {.weight_decay = 0.1}};
-    GradientAccumulator accumulator{
-        parameters,
-        optimizer,
-        {.clip = 1.0, .scale = LossScale::dynamic({.initial = 4, .interval = 7, .minimum = 1}), .kept_results = kKept}};
+    GradientAccumulator accumulator{parameters,
+                                    optimizer,
+                                    {.clip = 1.0,
+                                     .scale = LossScale::dynamic({.initial = 4, .interval = 7, .minimum = 1}),
+                                     .kept_results = kKept,
+                                     .figures = {"plain"}}};
     GraphedWork work = accumulator.graph<3>([this](const Tensor& ids, const Tensor& targets, const Tensor& times) {
         ++calls;
         const Autocast half(context, Dtype::bf16);
         const Loss loss = model.loss(ids, targets);
+        accumulator.figure("plain", loss);
         return Loss(sum(loss.sum() * times), static_cast<double>(ids.numel()));
     });
     std::int64_t next = 0;
@@ -91,6 +94,7 @@ void expect_same_bits(Training& a, Training& b) {
         EXPECT_EQ(x[i].skipped, y[i].skipped) << "step " << i;
         EXPECT_EQ(x[i].terms, y[i].terms) << "step " << i;
         EXPECT_EQ(x[i].multiplier, y[i].multiplier) << "step " << i;
+        EXPECT_THAT(x[i].figures.at(0).value, ::testing::NanSensitiveDoubleEq(y[i].figures.at(0).value)) << i;
     }
     EXPECT_EQ(a.context.random_counter(), b.context.random_counter());
     EXPECT_EQ(a.optimizer.steps(), b.optimizer.steps());
@@ -105,6 +109,7 @@ TEST_F(Graphs, FortyStepsHaveTheSameBits) {
             training->step(i % 8 == 3 ? std::vector<std::int64_t>{1, 1, 2} : std::vector<std::int64_t>{1}, factor);
         }
     }
+    EXPECT_EQ(without.accumulator.result().figures.at(0).value, without.accumulator.result().loss);
     expect_same_bits(with, without);
     EXPECT_EQ(with.accumulator.graph_refusal(), "");
     EXPECT_EQ(without.calls, 35 + 3 * 5);
@@ -122,7 +127,7 @@ TEST_F(Graphs, AMicroBatchAndAStepAreALaunchEachAndAllocateNothing) {
     const std::int64_t calls = emulated->calls();
     work(2);
     EXPECT_EQ(training.context.memory().statistics().allocations - allocations, 3u) << "the inputs of the test";
-    EXPECT_EQ(emulated->calls() - calls, 3 + 3 + 1 + 1 + 1 + 1);
+    EXPECT_EQ(emulated->calls() - calls, 3 + 3 + 1 + 1 + 1 + 1 + 1) << "the last one: figures are put aside";
 }
 
 TEST_F(Graphs, ARehearsalKnowsThePeak) {
@@ -176,6 +181,32 @@ TEST_F(Graphs, TermsThatTheHostCountsDifferentlyEachTimeAreRefused) {
     }
     EXPECT_THAT(training.accumulator.graph_refusal(), HasSubstr("the number of a loss's terms was 4 and is 5"));
     expect_same_bits(training, plain);
+}
+
+TEST_F(Graphs, FiguresWhoseTermsTheHostCountsOrThatAreNotAlwaysToldAreRefused) {
+    for (const bool counted : {true, false}) {
+        Training training([] { return gpu(true); });
+        double told = 0;
+        const GraphedWork work =
+            training.accumulator.graph<3>([&](const Tensor& ids, const Tensor& targets, const Tensor&) {
+                Loss loss = training.model.loss(ids, targets);
+                if (counted || told > 1) training.accumulator.figure("plain", Loss(loss.sum(), told));
+                return loss;
+            });
+        for (told = 1; told < 5; ++told) {
+            training.accumulator.accumulate(work, training.inputs(2, 1));
+            training.accumulator.step(0);
+            const StepResult result = training.accumulator.result();
+            const double value = result.figures.at(0).value;
+            if (counted || told > 1) {
+                EXPECT_NEAR(value * told, result.loss * result.terms, 1e-5 * result.terms);
+            } else {
+                EXPECT_TRUE(std::isnan(value));
+            }
+        }
+        EXPECT_THAT(training.accumulator.graph_refusal(),
+                    HasSubstr(counted ? "the number of a figure's terms was 1 and is 2" : "another number of figures"));
+    }
 }
 
 /// A listener's work in the last micro-batch becomes part of its graph; other micro-batches' graphs have none of it.

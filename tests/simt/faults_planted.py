@@ -436,7 +436,7 @@ FAULTS = [
         ("works: any number of inputs", "    if (taken == given) return;\n", "    return;\n")),
     *of("graphs", "optim/gradient_accumulator.cpp", "optim_graphs_cuda_test", "*TheLastMicroBatch*:*TermsThatTheHost*",
         ("graphs: the last micro-batch is like others", ".last = listener_ && in_last(),", ".last = false,"),
-        ("graphs: with the terms of the capture", "            check_terms(entry);\n", "")),
+        ("graphs: with the terms of the capture", "            StepGraphs::check_terms(entry, host_terms_);\n", "")),
     *of("updates", K + "channel_norm/running.cpp", table("channel_norm"), "*cpu",
         ("running statistics: whatever the loss", "loss == nullptr || is_finite(load_one<double>(loss->data, loss->dtype))", "true"),
         ("running statistics: channel by channel", "    if (!finite) return;\n", "")),

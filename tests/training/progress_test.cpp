@@ -21,6 +21,12 @@ TEST(ProgressTest, SaysAllThatFits) {
               "step 100/2000  loss 2.5000  left 1:35  21.0k tokens/s  peak 24.0 MB");
     EXPECT_EQ(progress_line(kUsual, 2000, "tokens", 95, 30), "step 100/2000  loss 2.5000");
     EXPECT_EQ(progress_line(kUsual, 2000, "tokens", 95, 4), "step");
+    Status told = kUsual;
+    told.figures = {{"kl", 0.125}, {"far", -25e4}};
+    EXPECT_EQ(progress_line(told, 2000, "tokens", 95, 120),
+              "step 100/2000  loss 2.5000  left 1:35  21.0k tokens/s  peak 24.0 MB  kl 0.1250  far -2.500e+05");
+    EXPECT_EQ(progress_line(told, 2000, "tokens", 95, 79),
+              "step 100/2000  loss 2.5000  left 1:35  21.0k tokens/s  peak 24.0 MB  kl 0.1250");
     EXPECT_EQ(progress_line(kUsual, 2000, "tokens", 95, 0), "");
 }
 
