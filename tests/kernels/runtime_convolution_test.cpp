@@ -76,6 +76,20 @@ TEST_F(RuntimeConvolution, PlansThatBreakAPromiseDoNotRun) {
     EXPECT_FALSE(runs(NONDETERMINISTIC, forward, Dtype::bf16, {.deterministic = false}));  // it is recomputed
 }
 
+/// A heuristic for another GPU than the one that is there would choose other plans.
+TEST_F(RuntimeConvolution, PlansAreMadeForTheGpuThatIsThere) {
+    for (const int capability : {75, 86, 90}) {
+        state = StreamState();
+        device.reset();
+        fake_runtime::reset(2, capability);
+        device = open_cuda_device(0);
+        stream.device = device.get();
+        Trial t = trial(kCases[0], Dtype::f16);
+        EXPECT_TRUE(run(kCases[0], t));
+        EXPECT_EQ(headroom_cudnn_frontend::executed().sm_version, capability);
+    }
+}
+
 /// As many shapes as Mask R-CNN has for several sizes of images.
 TEST_F(RuntimeConvolution, OfManyShapesThePlanThatWasAskedForLeastRecentlyGoes) {
     CudnnConvolution c{{.inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}}};

@@ -28,14 +28,13 @@ struct OpenedCudnn {
     void open(CudaStream& stream) {
         if (session || !absence.empty()) return;
         CudaDevice& device = *stream.device;
-        const CudaProperties& gpu = device.properties();
         const auto finish_work = [&device] {
             if (device.capturing()) return false;
             device.synchronize();
             return true;
         };
         try {
-            session = open_cudnn({.capability = 10 * gpu.major + gpu.minor,
+            session = open_cudnn({.capability = device.properties().capability(),
                                   .stream = device.native(),
                                   .description = {},
                                   .finish_work = finish_work});

@@ -149,7 +149,7 @@ class Graph {
     Graph& set_io_data_type(DataType_t type) { return io_ = type, *this; }
     Graph& set_intermediate_data_type(DataType_t) { return *this; }
     Graph& set_compute_data_type(DataType_t) { return *this; }
-    Graph& set_sm_version(int) { return *this; }
+    Graph& set_sm_version(int version) { return sm_version_ = version, *this; }
     Graph& set_device_properties(std::shared_ptr<const DeviceProperties>) { return *this; }
 
     TensorPtr tensor(const Tensor_attributes& attributes) { return std::make_shared<Tensor_attributes>(attributes); }
@@ -191,6 +191,7 @@ class Graph {
     static constexpr std::int64_t kPlans = 7;
     enum Step { empty, validated, described, planned, supported } step_ = empty;
     std::int64_t candidate_ = -1;
+    int sm_version_ = 0;
     std::array<bool, kPlans> barred_{};
     DataType_t io_ = DataType_t::NONE;
     SDPA_attributes attributes_;
@@ -228,6 +229,7 @@ void fail_always(bool fail);
 /// The index of the plan that was executed last, the number of executions, and of plans that were to be built.
 struct Executed {
     std::int64_t last = -1, count = 0, builds = 0;
+    int sm_version = 0;                       ///< that the plan was made for
     std::vector<NumericalNote_t> deselected;  ///< of a convolution
 };
 Executed& executed();

@@ -280,6 +280,7 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
     }
     executed().last = index;
     ++executed().count;
+    executed().sm_version = sm_version_;
     const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
     if (convolution_.pass != Convolution::none) {
         executed().deselected = deselected_;
