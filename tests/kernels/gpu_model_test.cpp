@@ -1,5 +1,6 @@
 #include <headroom/kernels/device/gpu_model.hpp>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -66,6 +67,13 @@ TEST(GpuModel, SumsProductsOfHalvesInF32) {
         const int times = model.capability == 75 ? (geforce ? 4 : 8) : geforce ? 2 : 16;
         EXPECT_NEAR(model.rates.half / model.rates.f32, times, 0.1 * times) << model.name;
     }
+}
+
+/// What a block may have, which is less than what a multiprocessor has.
+TEST(GpuModel, GivesABlockTheSharedMemoryOfItsCapability) {
+    const std::map<int, std::size_t> kib{{75, 64}, {80, 163}, {86, 99}, {89, 99}, {90, 227}};
+    for (const GpuModel& model : gpu_models())
+        EXPECT_EQ(model.shared_bytes, kib.at(model.capability) * 1024) << model.name;
 }
 
 TEST(GpuModel, StandsForTheMostSimilarOne) {
