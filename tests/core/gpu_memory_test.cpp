@@ -56,6 +56,7 @@ TEST(GpuMemory, LeavesWhatOthersUseToThem) {
     EXPECT_EQ(card.reserved_bytes(), 601 * kMiB);
     card.in_use = 7900 * kMiB;
     EXPECT_EQ(card.usable_bytes(), 0u);
+    EXPECT_EQ(card.limited(500 * kMiB).reserved_bytes(), 0u) << "a device that is the training's alone";
     card.reserve = 0;
     EXPECT_EQ(card.usable_bytes(), 100 * kMiB);
 }
