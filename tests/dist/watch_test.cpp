@@ -216,5 +216,17 @@ TEST_F(WatchDeath, BoundsWhatJoiningTakes) {
     const JoinDeadline deadline(1, "2 ranks", kLong);  // which passes without a wait
 }
 
+/// Though it comes a second after the other, which could have said the same.
+TEST_F(WatchDeath, LetsTheFirstRankSayThatNotAllHaveCome) {
+    EXPECT_EXIT(
+        {
+            const JoinDeadline other(10, "11 ranks", 0.1);
+            std::this_thread::sleep_for(std::chrono::seconds(1));
+            const JoinDeadline first(0, "11 ranks", 0.1);
+            hang();
+        },
+        ExitedWithCode(1), "^rank 0: not all of 11 ranks");
+}
+
 }  // namespace
 }  // namespace headroom::dist

@@ -1,15 +1,23 @@
 // What a process reads of its environment about the job that it is one of.
 #include <headroom/dist/world.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/context.hpp>
 #include <headroom/dist/internal/processors.hpp>
+#include <headroom/dist/internal/sockets.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
@@ -68,6 +76,25 @@ TEST_F(World, SharesItsProcessorsWithTheRanksOfItsMachineAlone) {
     EXPECT_EQ(threads("1"), processors);
     EXPECT_EQ(threads("2"), std::max(1, processors / 2));
     EXPECT_EQ(threads("64"), std::max(1, processors / 64));
+}
+
+/// A launcher may be wrong: both ranks, of which each was told that it has a machine for itself, are on this one.
+TEST_F(World, SharesItsProcessorsWithThoseThatItMeetsThere) {
+    const int processors = Processors::of_machine();
+    if (Processors::allowed().count() < processors) GTEST_SKIP() << "this process may not run on all processors";
+    const std::string host = fmt::format("127.{}.{}.5", getpid() / 256 % 256, getpid() % 256);
+    const std::string port = std::to_string(Listener(host + ":0").port());
+    tell({{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
+    tell({{"MASTER_ADDR", host.c_str()}, {"MASTER_PORT", port.c_str()}});
+    std::vector<dist::World> worlds;
+    for (const char* rank : {"0", "1"}) {
+        tell({{"RANK", rank}});
+        EXPECT_EQ(worlds.emplace_back(dist::World::join()).threads(), processors);
+    }
+    const auto meet = [](dist::World own) { return own.context().threads(); };
+    std::vector<std::future<int>> threads;
+    for (dist::World& world : worlds) threads.push_back(std::async(std::launch::async, meet, std::move(world)));
+    for (std::future<int>& of_rank : threads) EXPECT_EQ(of_rank.get(), std::max(1, processors / 2));
 }
 
 TEST_F(World, OfOneIsAlone) {
