@@ -1,6 +1,7 @@
 """What .ci/run leaves to chance, which is nothing, and which sanitizers it has: .ci/touched."""
 import collections
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import io
@@ -24,6 +25,14 @@ def load():
 
 
 touched = load()
+
+
+def write_program(folder, name, text):
+    path = pathlib.Path(folder, name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 class Touched(unittest.TestCase):
@@ -102,6 +111,30 @@ class Touched(unittest.TestCase):
                 touched.ROOT = own
 
 
+class Steps(unittest.TestCase):
+    def ran(self, touched, races, fails="none"):
+        """What .ci/run starts, and its status, where the sanitizers are wanted for these libraries, and one script fails."""
+        with tempfile.TemporaryDirectory() as folder:
+            write = functools.partial(write_program, folder)
+            run = write(".ci/run", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+            write(".ci/touched", f'#!/bin/sh\ncase "$*" in *--threads) echo {races};; *) echo {touched};; esac\n')
+            for name in ("setup", "check", "docs", "test", "kernel-coverage"):
+                write(f"scripts/{name}", f'#!/bin/sh\nset -- {name} "$@"\necho "ran $*"\necho "100% tests passed"\n[ "$*" != "{fails}" ]\n')
+            done = subprocess.run([run], capture_output=True, text=True, check=False)
+            return re.findall("^ran (.*)", done.stdout, re.MULTILINE), done.returncode
+
+    def test_are_all_taken_and_each_sanitizer_has_its_own_libraries(self):
+        steps = ["setup --develop", "check", "docs --check", "test --preset ci", "test --preset cuda",
+                 "kernel-coverage build/ci --cuda build/cuda"]
+        asan, tsan = "test --preset asan --libraries core,dist", "test --preset tsan --libraries dist"
+        self.assertEqual(self.ran("core,dist", "dist"), ([*steps, asan, tsan], 0))
+        self.assertEqual(self.ran("core,dist", ""), ([*steps, asan], 0))
+        self.assertEqual(self.ran("", "dist"), ([*steps, tsan], 0))
+        self.assertEqual(self.ran("", ""), (steps, 0))
+        for i, step in enumerate([*steps, asan, tsan]):
+            self.assertEqual(self.ran("core,dist", "dist", fails=step), ([*steps, asan, tsan][:i + 1], 1), "it ends with what fails")
+
+
 class Hour(unittest.TestCase):
     def test_sanitizers_have_what_is_left_of_it_and_no_more_than_they_may_take(self):
         text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
@@ -120,13 +153,7 @@ class Seeds(unittest.TestCase):
 
     def test_random_ones_reach_the_tests_that_draw(self):
         with tempfile.TemporaryDirectory() as folder:
-            def write(name, text):
-                path = pathlib.Path(folder, name)
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-                path.chmod(0o755)
-                return path
-
+            write = functools.partial(write_program, folder)
             script = write("scripts/test", (ROOT / "scripts" / "test").read_text(encoding="utf-8"))
             for name in ("scripts/setup", "programs/cmake"):
                 write(name, "#!/bin/sh\n")
