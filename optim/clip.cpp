@@ -9,7 +9,7 @@
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 #include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
-#include <headroom/memory/error.hpp>
+#include <headroom/optim/internal/gradients.hpp>
 
 namespace headroom::optim {
 
@@ -44,10 +44,7 @@ void sum_over_parts(Parameters& parameters, const Array& result) {
 
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
     Exec& exec = parameters.context().exec();
-    for (const GradientSegment& segment : parameters.segments()) {
-        if (segment.own.count > 0 && !segment.own_gradients.defined())
-            throw Error("gradient norm: a trained parameter has no gradient; call fill_unreached() before");
-    }
+    for (const GradientSegment& segment : parameters.segments()) check_gradients(parameters, segment, "gradient norm");
     if (parameters.shard() != Shard::none) return sum_over_parts(parameters, result);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
     for (const GradientSegment& segment : parameters.segments()) {

@@ -11,6 +11,7 @@
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/optim/internal/gradients.hpp>
 
 namespace headroom::optim {
 
@@ -172,9 +173,7 @@ void Optimizer::update_all(const Array& multiplier) {
 }
 
 void Optimizer::update_segment(const GradientSegment& segment, const Array& multiplier) {
-    if (segment.own.count > 0 && !segment.own_gradients.defined()) {
-        throw Error(fmt::format("{}: a trained parameter has no gradient; call fill_unreached() before", name_));
-    }
+    check_gradients(parameters_, segment, name_);
     const Array values = parameters_.values();
     Range range;
     for (std::size_t i = 0; i < segment.parameters.size();) {

@@ -290,7 +290,7 @@ TEST(ShardedTraining, RefusesWhatCannotBeShared) {
     accumulator.reset();
     EXPECT_THAT([&] { accumulator.skip(1); }, ThrowsMessage<Error>("accumulator: 1 micro-batches can't be left out"));
     EXPECT_THAT([&] { optimizer.step(0.1); },
-                ThrowsMessage<Error>("adamw: a trained parameter has no gradient; call fill_unreached() before"));
+                ThrowsMessage<Error>("adamw: w has no gradient; call fill_unreached() before"));
 }
 
 }  // namespace

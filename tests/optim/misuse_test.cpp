@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/reduce.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/initializers.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/clip.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
@@ -20,6 +22,7 @@ namespace {
 
 using headroom::test::throws;
 using test::Regression;
+using ::testing::SizeIs;
 
 class OptimMisuse : public ::testing::Test {
   protected:
@@ -97,6 +100,26 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
     accumulator.accumulate([&] { return model.loss(0, 8); });
     accumulator.step(0.1);
     EXPECT_EQ(optimizer.steps(), 1);
+}
+
+/// It shares a block of memory with a neighbour, which backward has reached.
+TEST_F(OptimMisuse, AStepWithoutTheGradientOfOneParameterNamesIt) {
+    Parameters parameters(context);
+    const Tensor missed = parameters.create("missed", {8}, nn::init::ones());
+    const Tensor reached = parameters.create("reached", {8}, nn::init::ones());
+    parameters.create("large", {4096}, nn::init::ones());
+    Sgd optimizer(parameters);
+    parameters.freeze("large");
+    ASSERT_THAT(parameters.segments(), SizeIs(1));
+    backward(sum(reached));
+    EXPECT_THAT([&] { optimizer.step(0.1); },
+                throws<Error>("sgd: missed has no gradient; call fill_unreached() before"));
+    EXPECT_THAT([&] { gradient_norm(parameters); }, throws<Error>("gradient norm: missed has no gradient"));
+    EXPECT_EQ(optimizer.steps(), 0);
+    parameters.fill_unreached();
+    optimizer.step(0.1);
+    EXPECT_EQ(missed.to_vector<float>(), std::vector<float>(8, 1.0f));
+    EXPECT_EQ(reached.to_vector<float>(), std::vector<float>(8, 0.9f));
 }
 
 TEST_F(OptimMisuse, AMicroBatchLeavesItsAccumulatorAlone) {

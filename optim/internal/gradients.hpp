@@ -1,0 +1,15 @@
+#pragma once
+// Whether the gradients that a step or a norm reads are there: the part of a segment that no backward pass has reached
+// is memory that nobody wrote.
+//
+//     check_gradients(parameters, segment, "adamw");
+#include <string_view>
+
+#include <headroom/core/parameters.hpp>
+
+namespace headroom::optim {
+
+/// Errors: Error, which begins with `who` and names the parameter, if one of the segment has no gradient.
+void check_gradients(const Parameters& parameters, const GradientSegment& segment, std::string_view who);
+
+}  // namespace headroom::optim
