@@ -206,14 +206,18 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     memory::MemoryReport report = error.report();
     if (report.page_bytes != profile.memory.granularity) return error;  // not of the context's memory
     const std::size_t usable = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
-    report.whole = forecast.peak;
-    if (options.budget > 0 && report.limit > 0 && usable >= forecast.peak.reserved) {
+    const bool exceeds = report.statistics.allocated + report.rounded > forecast.peak.allocated;
+    const bool planned = options.budget > 0 && report.limit > 0 && usable >= forecast.peak.reserved;
+    if (exceeds || planned) {
         report.advice = fmt::format(
-            "its plan kept within the budget as rehearsed, and this work, which may depend on values, was not "
-            "rehearsed: use {} or more",
-            options.spell("budget", fmt::to_string(report.request_limit())));
+            "this was not rehearsed: it depends on values, or its batch has another shape than the first ones; give "
+            "all batches one shape{}",
+            planned
+                ? fmt::format(", or use {} or more", options.spell("budget", fmt::to_string(report.request_limit())))
+                : "");
         return OutOfMemory(std::move(report));
     }
+    report.whole = forecast.peak;
     report.advice = usable < forecast.peak.reserved
                         ? advice(profile, usable, forecast.peak, task, options,
                                  fmt::format("{} that others now use of the device", size_text(report.others())))

@@ -368,8 +368,10 @@ Report Trainer::train_as_told(Context& context, const Forecast& forecast) const 
         report.ranks = gather_ranks(*group, own);
     }
     if (options_.print) {
-        fmt::print("peak memory {}, predicted {}\n", size_text(memory.peak_allocated),
-                   size_text(forecast.peak.allocated));
+        const bool exceeds = memory.peak_allocated > forecast.peak.allocated && forecast.grows_by == 0;
+        fmt::print("peak memory {}, predicted {}{}\n", size_text(memory.peak_allocated),
+                   size_text(forecast.peak.allocated),
+                   exceeds ? ": a batch had another shape than the first ones, or work depended on values" : "");
         if (report.used) {
             const std::size_t reserve = context.profile().reserved_bytes();
             fmt::print("beside it, the driver, its libraries and others use {}{}\n", size_text(*report.used),

@@ -143,7 +143,7 @@ TEST_F(PlannedTraining, IsLimitedToItsBudget) {
         FAIL() << other.memory().peak().reserved << " bytes were reserved";
     } catch (const OutOfMemory& error) {
         EXPECT_EQ(error.report().limit, budgeted.budget);
-        EXPECT_THAT(error.report().advice, AllOf(HasSubstr("may depend on values"), HasSubstr("use .budget = ")));
+        EXPECT_THAT(error.report().advice, AllOf(HasSubstr("it depends on values"), HasSubstr("use .budget = ")));
     }
     EXPECT_LE(other.memory().peak().reserved, budgeted.budget);
     EXPECT_EQ(other.memory().limit(), 0u);

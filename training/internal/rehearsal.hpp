@@ -30,8 +30,9 @@ std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, con
 std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,
                    const TrainerOptions& options, const std::string& more);
 
-/// The error of a run on such a context that was refused memory although its rehearsal had passed, because others use
-/// the device: with what the whole needs, and the options that fit beside them.
+/// The error of a run on such a context that was refused memory although its rehearsal had passed: because others use
+/// the device, with what the whole needs and the options that fit beside them; or because this work takes more than
+/// any that was rehearsed.
 OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
                           const TrainerOptions& options, const Forecast& forecast);
 
