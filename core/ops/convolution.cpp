@@ -268,6 +268,13 @@ Tensor conv1d(Tensor x, Tensor weight, Tensor bias, const Conv1dOptions& options
         if (x.rank() != 3 || weight.rank() != 3)
             throw ShapeError(fmt::format("conv1d: x {} must be [n, in, l] and weight {} [out, in / groups, k]",
                                          x.shape().to_string(), weight.shape().to_string()));
+        if (const std::int64_t wanted = weight.size(1) * options.groups; options.groups >= 1 && wanted != x.size(1)) {
+            const char* last = wanted == x.size(2) ? "; channels that come last are x.transpose(1, 2)" : "";
+            throw ShapeError(fmt::format("conv1d: x {} [n, c, l] has {} channels, weight {} takes {}{}{}",
+                                         x.shape().to_string(), x.size(1), weight.shape().to_string(), wanted,
+                                         options.groups == 1 ? "" : fmt::format(" in {} groups", options.groups),
+                                         last));
+        }
         const Conv2dOptions of_rows{{1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
         return conv2d(x.unsqueeze(2), weight.unsqueeze(2), std::move(bias), of_rows).squeeze(2);
     });

@@ -17,11 +17,18 @@ Shape batch_of(const Shape& shape) { return Shape(std::span<const std::int64_t>(
 
 Shape shape_of_product(const Array& a, const Array& b) {
     check_one_dtype("matmul", {{"a", a}, {"b", b}});
-    if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2)) {
-        throw ShapeError(fmt::format("matmul: {} x {} do not fit; they must be [..., m, k] x [..., k, n]",
-                                     a.shape().to_string(), b.shape().to_string()));
+    const auto refuse = [&](const char* rule) -> ShapeError {
+        return ShapeError(
+            fmt::format("matmul: {} x {} do not fit; {}", a.shape().to_string(), b.shape().to_string(), rule));
+    };
+    if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2))
+        throw refuse("they must be [..., m, k] x [..., k, n]");
+    Shape shape;
+    try {
+        shape = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
+    } catch (const ShapeError&) {
+        throw refuse("the axes before the last two must broadcast");
     }
-    Shape shape = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
     shape.push_back(a.size(-2));
     shape.push_back(b.size(-1));
     return shape;
@@ -60,7 +67,10 @@ std::vector<Sample<Matmul::Attrs>> Matmul::samples() {
         {"no inner axis", {}, {I::normal({3, 0}), I::normal({0, 5})}},
         {"no batches", {}, {I::normal({0, 2, 3}), I::normal({3, 2})}},
         {"sizes", {}, {I::normal({3, 4}), I::normal({3, 4})}, "matmul: [3, 4] x [3, 4] do not fit"},
-        {"batch sizes", {}, {I::normal({2, 3, 4}), I::normal({3, 4, 5})}, "matmul"},
+        {"batch sizes",
+         {},
+         {I::normal({2, 3, 4}), I::normal({3, 4, 5})},
+         "matmul: [2, 3, 4] x [3, 4, 5] do not fit; the axes before the last two must broadcast"},
         {"integers", {}, {I::index({3, 4}, 5), I::normal({4, 5})}, "matmul: a must be floating"},
     };
 }

@@ -1,11 +1,12 @@
 // What conv2d computes behind the convolution itself; gradients, layouts and errors are the samples' (gradients_test,
-// rejected_test) and reference_ops_test's.
+// rejected_test) and reference_ops_test's. And what conv1d refuses.
 #include <headroom/core/ops/convolution.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
@@ -13,6 +14,7 @@
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
 namespace {
@@ -78,6 +80,22 @@ TEST(Conv2dWithRelu, KeepsWhatIsNoNumber) {
             for (const float y : conv2d(x, weight, {}, options).to_vector<float>()) ASSERT_TRUE(std::isnan(y));
         }
     }
+}
+
+/// As the program wrote it, not as the images that it is computed as.
+TEST(Conv1d, RefusesChannelsByTheShapeOfASequence) {
+    Context context = Context::cpu({.threads = 1});
+    const auto convolved = [&](const Shape& x, const Shape& weight, std::int64_t groups = 1) {
+        return
+            [&context, x, weight, groups] { conv1d(ones(context, x), ones(context, weight), {}, {.groups = groups}); };
+    };
+    EXPECT_THAT(
+        convolved({2, 10, 12}, {32, 12, 5}),
+        test::throws<ShapeError>("conv1d: x [2, 10, 12] [n, c, l] has 10 channels, weight [32, 12, 5] takes 12; "
+                                 "channels that come last are x.transpose(1, 2)"));
+    EXPECT_THAT(convolved({2, 10, 9}, {32, 6, 5}, 2),
+                test::throws<ShapeError>("has 10 channels, weight [32, 6, 5] takes 12 in 2 groups"));
+    EXPECT_THAT(convolved({2, 3, 9}, {5, 3, 2}, 0), test::throws<ShapeError>("conv1d: 0 groups do not divide"));
 }
 
 }  // namespace
