@@ -15,6 +15,8 @@ struct Heads {
 
 template <class Options>
 Heads heads_of(const Options& options) {
+    if (options.width < 1)
+        throw ShapeError(fmt::format("attention: the width must be at least 1, got {}", options.width));
     const std::int64_t groups = options.kv_heads ? options.kv_heads : options.heads;
     if (options.heads < 1 || groups < 1 || options.width % options.heads != 0 || options.heads % groups != 0) {
         throw ShapeError(fmt::format("attention: {} heads must divide the width {}, and {} key heads the heads",

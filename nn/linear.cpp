@@ -12,7 +12,7 @@ Linear::Linear(const Path& path, std::int64_t in, std::int64_t out, LinearOption
       weight(path.parameter("weight", {out, in},
                             options.weight ? options.weight : init::kaiming_uniform(std::sqrt(5.0)))) {
     if (!options.bias) return;
-    const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+    const double bound = in > 0 ? 1.0 / std::sqrt(static_cast<double>(in)) : 0.0;
     bias = path.parameter("bias", {out}, options.bias_values ? options.bias_values : init::uniform(-bound, bound));
 }
 

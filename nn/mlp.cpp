@@ -1,9 +1,24 @@
 #include <headroom/nn/mlp.hpp>
 
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
 namespace headroom::nn {
 
+namespace {
+
+const MlpOptions& checked(const MlpOptions& options) {
+    if (options.width < 1 || options.hidden < 1)
+        throw ShapeError(
+            fmt::format("mlp: width and hidden must be at least 1, got {} and {}", options.width, options.hidden));
+    return options;
+}
+
+}  // namespace
+
 Mlp::Mlp(const Path& path, const MlpOptions& options)
-    : Module(path),
+    : Module((checked(options), path)),
       activation(options.activation),
       up(path / "up", options.width, options.hidden, options.up),
       down(path / "down", options.hidden, options.width, options.down) {}

@@ -6,10 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/nn/attention.hpp>
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/mlp.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
@@ -95,6 +98,25 @@ TEST_F(Modules, NeedSizesInitializersAndCachesThatFit) {
     EXPECT_THAT([&] { gpt(ids({1, 2}).reshape({1, 2}), &caches); }, throws<Error>("gpt: 1 caches for 2 layers"));
     EXPECT_THAT([&] { gpt(Tensor()); }, throws<Error>("undefined"));
     EXPECT_THAT([&] { gpt.loss(Tensor(), Tensor()); }, throws<Error>("undefined"));
+}
+
+/// Else a model without a hidden layer, or of width 0, computes nothing without a word.
+TEST_F(Modules, RefuseASizeThatWasForgotten) {
+    Parameters parameters(context);
+    const Path root = parameters;
+    EXPECT_THAT([&] { Mlp(root / "mlp", {.width = 4}); },
+                throws<ShapeError>("mlp: width and hidden must be at least 1, got 4 and 0"));
+    EXPECT_THAT([&] { SelfAttention(root / "self", {.heads = 2}); },
+                throws<ShapeError>("attention: the width must be at least 1, got 0"));
+    EXPECT_THAT([&] { CrossAttention(root / "cross", {.heads = 2}); },
+                throws<ShapeError>("attention: the width must be at least 1, got 0"));
+}
+
+/// As PyTorch's.
+TEST_F(Modules, ALinearLayerOfNothingGivesZeros) {
+    Parameters parameters(context);
+    const Linear layer(Path(parameters) / "layer", 0, 3);
+    EXPECT_EQ(layer(zeros(context, {2, 0})).to_vector<float>(), std::vector<float>(6, 0.0f));
 }
 
 }  // namespace
