@@ -7,7 +7,9 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/softmax.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -135,6 +137,25 @@ Loss relative_loss(const Tensor& prediction, const Tensor& target) {
 /// Only positions where the mask is set count. The host does not know how many those are, and does not wait for it.
 Loss masked_l1_loss(const Tensor& prediction, const Tensor& target, const Tensor& mask) {
     return {sum(abs(prediction - target) * mask), sum(mask)};
+}
+
+/// Distillation: the loss by the true classes, and the distance from a teacher's logits.
+Loss distilled_loss(const Tensor& logits, const Tensor& targets, const Tensor& teacher) {
+    const Loss hard = cross_entropy(logits, targets);
+    const Loss soft = kl_div(log_softmax(logits), log_softmax(teacher), /*log_target=*/true);
+    return {hard.sum() * 0.3 + soft.sum() * 0.7, soft.terms()};
+}
+
+TEST(Guide, TwoLossesInOne) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor logits = context.from_host(std::vector<float>{1, 2, 0, 3}, {2, 2}).requires_grad_();
+    const Tensor teacher = context.from_host(std::vector<float>{0, 2, 1, 1}, {2, 2});
+    const Tensor targets = context.from_host(std::vector<std::int32_t>{1, 0}, {2});
+    const double hard = cross_entropy(logits, targets).mean().item();
+    const double soft = kl_div(log_softmax(logits), log_softmax(teacher), true).mean().item();
+    const Loss both = distilled_loss(logits, targets, teacher);
+    EXPECT_EQ(both.terms(), 2);
+    EXPECT_NEAR(both.mean().item(), 0.3 * hard + 0.7 * soft, 1e-6);
 }
 
 TEST(Guide, LossesOfOnesOwn) {
