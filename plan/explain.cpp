@@ -36,7 +36,7 @@ std::string Planner::explain(const Plan& plan) const {
             if (names(rule, op)) answers[i] = rule.answer;
         }
     }
-    Moves(program, (*own)->begin).unite(answers);
+    Moves(program).unite(answers);
     Simulation simulation(program);
     const Simulated simulated = simulation.run(answers);
     simulation.run(answers, simulated.peak_op, simulated.peak_in_backward);

@@ -67,8 +67,7 @@ std::vector<std::vector<std::uint32_t>> related_of(const RecordedProgram& progra
 
 }  // namespace
 
-Moves::Moves(const RecordedProgram& program, std::size_t begin)
-    : groups_(groups_of(program)), related_(related_of(program)) {
+Moves::Moves(const RecordedProgram& program) : groups_(groups_of(program)), related_(related_of(program)) {
     std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, std::uint32_t> casts;
     std::vector<std::uint32_t> readers(program.values.size());
     for (const RecordedOp& op : program.ops) {
@@ -82,7 +81,7 @@ Moves::Moves(const RecordedProgram& program, std::size_t begin)
         same_.push_back(its.is_cast ? casts.try_emplace({its.path, its.call, its.ordinal}, op).first->second : op);
         const bool by_itself = its.replays > 0;
         std::vector<Answer>& choices = choices_.emplace_back(1, by_itself ? Answer::recompute : Answer::keep);
-        if (by_itself || op < begin) continue;
+        if (by_itself) continue;
         if (its.is_cast && readers[its.outputs.front()] > 1) {
             choices_[same_[op]].resize(1);  // of all that have its name
             continue;

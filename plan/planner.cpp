@@ -123,10 +123,8 @@ Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Con
     const std::vector<ProgramOp>& first = divided.keep_all.program;
     const std::string differs = first.empty() ? "" : difference(first, ops_of(rehearsal.program));
     if (!differs.empty()) {
-        throw Error(
-            fmt::format("a plan is for a workload that does the same each time, and this one records another program: "
-                        "{}; give all micro-batches one shape, and let no value decide what is recorded",
-                        differs));
+        throw Error("a plan is for a workload that does the same each time, and this one records another program: " +
+                    differs);
     }
     return rehearsal;
 }
@@ -148,17 +146,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
                         .peak_bytes_reserved = plain.peak.reserved,
                         .program = ops_of(plain.program)};
     kinds_ = std::max(kinds_, plain.kinds);
-    bool asked = false;
-    std::size_t before = 0;
-    result->program = rehearse(*result, [&](Context& dry) {
-                          dry.policy(Policy([&, tape = &dry.tape()](const Candidate&) -> Answer {
-                              const std::size_t records = tape->statistics().records;  // with this one
-                              if (!asked || records < before) result->begin = records - 1;
-                              asked = true;
-                              before = records;
-                              return Answer::inherit;
-                          }));
-                      }).program;
+    result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
 
     result->op_seconds = costs_.of(result->program);
     result->micro_batches = turns_of(0, profile_.ranks, division.accumulate);
@@ -187,7 +175,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
             }
         }
     }
-    Found found = search(result->program, result->op_seconds, known, result->begin);
+    Found found = search(result->program, result->op_seconds, known);
     simulated_ += found.simulated;
     result->points = std::move(found.points);
     result->lowest_points = std::move(found.lowest);
@@ -199,7 +187,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
     Option lowest{result.get(), &low, result->step_seconds(low), 0};
     const Plan& plan = result->lowest = *rehearsed(lowest);
-    if (!asked && low.seconds > 0 && plan.replayed_ops == 0) {
+    if (low.seconds > 0 && plan.replayed_ops == 0) {
         throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
     }
     if (plan.peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan.peak_bytes_allocated;

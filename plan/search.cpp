@@ -62,8 +62,8 @@ struct Move {
 
 class Search {
   public:
-    Search(const RecordedProgram& program, std::span<const OpSeconds> seconds, std::size_t begin)
-        : program_(program), seconds_(seconds), moves_(program, begin), simulation_(program) {
+    Search(const RecordedProgram& program, std::span<const OpSeconds> seconds)
+        : program_(program), seconds_(seconds), moves_(program), simulation_(program) {
         for (const OpSeconds& op : seconds) added_.push_back(op.replay);
         for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
             const double gain = seconds[op].backward - seconds[op].backward_after_replay;
@@ -314,8 +314,8 @@ class Search {
 }  // namespace
 
 Found search(const RecordedProgram& program, std::span<const OpSeconds> seconds,
-             std::span<const std::vector<Answer>> known, std::size_t begin) {
-    return Search(program, seconds, begin).run(known);
+             std::span<const std::vector<Answer>> known) {
+    return Search(program, seconds).run(known);
 }
 
 }  // namespace headroom::plan

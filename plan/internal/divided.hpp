@@ -16,7 +16,6 @@ struct Planner::Divided {
     Division division = {};
     std::int64_t micro_batches = 1;  ///< in a step, of the rank that has most of them
     RecordedProgram program;
-    std::size_t begin = 0;  ///< of the micro-batch's ops in `program`: what made its batch may have run some before
     std::vector<OpSeconds> op_seconds;
     double seconds = 0;  ///< of a step that runs nothing again
     std::vector<Point> points;

@@ -22,11 +22,9 @@ using Answers = std::vector<Answer>;
 
 class Moves {
   public:
-    /// `begin`: the ops before it are not the micro-batch's.
-    explicit Moves(const RecordedProgram& program, std::size_t begin = 0);
+    explicit Moves(const RecordedProgram& program);
 
-    /// The answers that an op may have. What the program runs again by itself (`recomputed`) has no other one; what
-    /// lies before the micro-batch is kept.
+    /// The answers that an op may have. What the program runs again by itself (`recomputed`) has no other one.
     std::span<const Answer> of(std::uint32_t op) const { return choices_[op]; }
     /// Casts in front of one op have one name, and so one answer; one that several ops read is made again by none.
     void unite(Answers& answers) const;

@@ -28,9 +28,8 @@ struct Found {
     std::size_t simulated = 0;  ///< how many were looked at
 };
 
-/// `seconds`: of each op of `program`. `known`: plans that are worth a try. `begin`: as `Moves`. Depends on the
-/// arguments alone.
+/// `seconds`: of each op of `program`. `known`: plans that are worth a try. Depends on the arguments alone.
 Found search(const RecordedProgram& program, std::span<const OpSeconds> seconds,
-             std::span<const std::vector<Answer>> known = {}, std::size_t begin = 0);
+             std::span<const std::vector<Answer>> known = {});
 
 }  // namespace headroom::plan
