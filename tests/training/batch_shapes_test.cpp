@@ -29,7 +29,8 @@ class Growing final : public EndlessTask {
         : context_(parameters.context()), model_(nn::Path(parameters), kWidth, kWidth) {}
     void begin_step(std::int64_t steps_done) override { rows_ = steps_done < kFirstSteps ? kShort : kLong; }
     Batch batch() override {
-        return {context_.from_host(std::vector<float>(static_cast<std::size_t>(rows_ * kWidth), 0.5f), {rows_, kWidth})};
+        return {
+            context_.from_host(std::vector<float>(static_cast<std::size_t>(rows_ * kWidth), 0.5f), {rows_, kWidth})};
     }
     Loss loss(const Batch& batch) override { return mse_loss(model_(batch[0]), zeros_like(batch[0])); }
 
