@@ -56,7 +56,7 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
       optimizer_(checked(optimizer, parameters, options)),
       group_(parameters.context().group()),
       options_(std::move(options)),
-      ledger_(parameters.context(), options.scale, options.kept_results, options_.figures) {
+      ledger_(parameters.context(), options_.scale, options_.kept_results, options_.figures) {
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
     if (graphs && group_)

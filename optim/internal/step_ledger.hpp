@@ -4,7 +4,7 @@
 //
 //     StepLedger ledger(context, scale, /*kept=*/1, /*figures=*/{"accuracy"});
 //     ledger.begin_micro_batch();
-//     ledger.figure(0, right);
+//     ledger.figure("accuracy", right);
 //     ledger.add(loss, /*first=*/true);                 // for each micro-batch
 //     tape.backward(loss.sum(), ledger.seed());
 //     ledger.decide(clip, /*stop_when_diverged=*/false);  // from ledger.squared_gradients()
