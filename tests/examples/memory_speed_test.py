@@ -193,7 +193,7 @@ class MemorySpeed(ProgramCase):
             self.assertEqual((row["peak_bytes_reserved"], row["step_seconds"], row["bytes"]), (None, None, None))
         self.assertEqual([row["refused"] for row in found["rows"] if row["framework"] == "headroom"], [None] * 3)
 
-    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    @unittest.skipUnless(all(map(importlib.util.find_spec, ("torch", "torchvision"))), "needs PyTorch and torchvision")
     def test_pytorch_in_turn(self):
         found = self.figures("--peers", "--techniques", "baseline,accumulation,mixed_precision")
         theirs = {row["name"]: row for row in found["rows"] if row["framework"] == "pytorch"}
