@@ -15,6 +15,12 @@ Operations operations_of(const Record& record) {
     return record.op->operations(record.attrs, inputs, made);
 }
 
+/// `Tape::open_micro_batch` gives that region its path and call.
+bool in_micro_batch(const TapeRegion* region) {
+    while (region && (region->path != 0 || region->call != 0)) region = region->parent;
+    return region != nullptr;
+}
+
 }  // namespace
 
 std::uint64_t RecordedProgram::replays() const {
@@ -148,6 +154,7 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         op.ordinal = record->ordinal;
         op.name = record->op->info.name;
         op.is_cast = record->op->info.passes_gradient;
+        op.in_micro_batch = in_micro_batch(record->region);
         op.differentiable = record->differentiable;
         op.forward = forward_[record->index];
         op.operations = operations_of(*record);

@@ -46,6 +46,7 @@ struct RecordedOp {
     std::uint32_t ordinal = 0;
     std::string name;
     bool is_cast = false;
+    bool in_micro_batch = false;  ///< in a `MicroBatchScope`: policies are asked about it
     bool differentiable = false;  ///< it has run backward
     std::vector<RecordedInput> inputs;
     std::vector<std::uint32_t> outputs;  ///< values, then the ones that it made for its own backward

@@ -78,10 +78,11 @@ Moves::Moves(const RecordedProgram& program) : groups_(groups_of(program)), rela
     const std::vector<bool> waits = waits_long(program);
     for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
         const RecordedOp& its = program.ops[op];
-        same_.push_back(its.is_cast ? casts.try_emplace({its.path, its.call, its.ordinal}, op).first->second : op);
+        const bool has_same = its.is_cast && its.in_micro_batch;
+        same_.push_back(has_same ? casts.try_emplace({its.path, its.call, its.ordinal}, op).first->second : op);
         const bool by_itself = its.replays > 0;
         std::vector<Answer>& choices = choices_.emplace_back(1, by_itself ? Answer::recompute : Answer::keep);
-        if (by_itself) continue;
+        if (by_itself || !its.in_micro_batch) continue;
         if (its.is_cast && readers[its.outputs.front()] > 1) {
             choices_[same_[op]].resize(1);  // of all that have its name
             continue;

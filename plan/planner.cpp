@@ -1,6 +1,7 @@
 #include <headroom/plan/planner.hpp>
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -147,6 +148,8 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
                         .program = ops_of(plain.program)};
     kinds_ = std::max(kinds_, plain.kinds);
     result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
+    if (std::none_of(result->program.ops.begin(), result->program.ops.end(), std::mem_fn(&RecordedOp::in_micro_batch)))
+        throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
 
     result->op_seconds = costs_.of(result->program);
     result->micro_batches = turns_of(0, profile_.ranks, division.accumulate);
@@ -187,9 +190,6 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
     Option lowest{result.get(), &low, result->step_seconds(low), 0};
     const Plan& plan = result->lowest = *rehearsed(lowest);
-    if (low.seconds > 0 && plan.replayed_ops == 0) {
-        throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
-    }
     if (plan.peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan.peak_bytes_allocated;
     const std::size_t peak = std::max(low.peak, result->outside);
     result->lowest_slack = plan.peak_bytes_reserved - std::min(plan.peak_bytes_reserved, peak);

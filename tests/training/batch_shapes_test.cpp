@@ -1,6 +1,5 @@
 // Batches that grow behind the steps that a rehearsal takes: what a training says of memory that it could not predict.
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -28,10 +27,7 @@ class Growing final : public EndlessTask {
     Growing(Parameters& parameters, std::int64_t /*batch*/)
         : context_(parameters.context()), model_(nn::Path(parameters), kWidth, kWidth) {}
     void begin_step(std::int64_t steps_done) override { rows_ = steps_done < kFirstSteps ? kShort : kLong; }
-    Batch batch() override {
-        return {
-            context_.from_host(std::vector<float>(static_cast<std::size_t>(rows_ * kWidth), 0.5f), {rows_, kWidth})};
-    }
+    Batch batch() override { return {randn(context_, {rows_, kWidth})}; }
     Loss loss(const Batch& batch) override { return mse_loss(model_(batch[0]), zeros_like(batch[0])); }
 
   private:
