@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
 constexpr std::size_t kFloors = 4;       // plans that are rehearsed for the least budget
+constexpr double kWorthFloor = 0.95;     // of the least so far: what one must take to be rehearsed for less
 constexpr double kRounding = 1e-9;       // of seconds
 
 }  // namespace
@@ -89,7 +90,9 @@ Plan Planner::told(Plan plan, double seconds) const {
     return plan;
 }
 
-/// The plan that reserves least of those that are found by bytes alone: times change nothing here.
+/// The plan that reserves least of those that are found by bytes alone: times change nothing here. One that is expected
+/// to reserve as much as the least so far is rehearsed where its own peak is far below: it may not leave pages in
+/// pieces.
 void Planner::find_floor() {
     std::vector<Option*> lowest;
     floor_ = told(keep_all_, keep_all_.step_seconds);
@@ -107,7 +110,9 @@ void Planner::find_floor() {
     std::stable_sort(lowest.begin(), lowest.end(),
                      [](const Option* a, const Option* b) { return a->expected < b->expected; });
     for (std::size_t i = 0; i < std::min(lowest.size(), kFloors); ++i) {
-        if (lowest[i]->expected >= floor_.peak_bytes_reserved) return;
+        const auto worth = static_cast<std::size_t>(kWorthFloor * static_cast<double>(floor_.peak_bytes_reserved));
+        const bool less = lowest[i]->expected < floor_.peak_bytes_reserved;
+        if (!less && lowest[i]->at_least(profile_.memory.granularity) > worth) continue;
         consider(*rehearsed(*lowest[i]));
     }
 }

@@ -13,7 +13,7 @@ Policy policy_of(const RecordedProgram& program, std::span<const Answer> answers
 }
 
 bool names(const Rule& rule, const RecordedOp& op) {
-    return op.in_micro_batch && rule.path == op.path && rule.op == op.name && rule.call == op.call && rule.ordinal == op.ordinal;
+    return rule.path == op.path && rule.op == op.name && rule.call == op.call && rule.ordinal == op.ordinal;
 }
 
 }  // namespace headroom::plan

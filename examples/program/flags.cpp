@@ -47,9 +47,8 @@ void add_device(CLI::App& app, Flags& flags) {
             ->excludes("--memory-limit");
     add_option(app, "--plan", flags.plan, "file with a plan that --save-plan has written for the same training")
         ->excludes(budget);
-    add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module")
-        ->needs(budget);
-    add_option(app, "--save-plan", flags.save_plan, "file for the plan")->needs(budget);
+    add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module");
+    add_option(app, "--save-plan", flags.save_plan, "file for the plan");
     CLI::Option* const costs =
         add_option(app, "--costs", flags.costs, "file of --calibrate: times are predicted by what was measured");
     add_option(app, "--calibrate", flags.calibrate,
@@ -226,6 +225,11 @@ void add_flags(CLI::App& app, Flags& flags) {
              {std::pair{"--keep-batch", flags.keep_batch}, {"--split-batch", flags.split_batch}})
             if (given && flags.budget == 0 && !gpu)
                 throw CLI::ValidationError(fmt::format("{} needs --budget, except on a GPU", name));
+        for (const auto& [name, given] :
+             {std::pair{"--explain", flags.explain}, {"--save-plan", !flags.save_plan.empty()}})
+            if (given && flags.budget == 0 && !flags.keep_batch && !flags.split_batch)
+                throw CLI::ValidationError(
+                    fmt::format("{} needs --budget, --keep-batch or --split-batch, which make a plan", name));
         if (flags.libraries && flags.device != "cuda") throw CLI::ValidationError("--libraries is for --device cuda");
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(fmt::format(

@@ -24,8 +24,8 @@ class Moves {
   public:
     explicit Moves(const RecordedProgram& program);
 
-    /// The answers that an op may have. What the program runs again by itself (`recomputed`) has no other one; what lies
-    /// outside of the micro-batch, as ops that made its batch, is kept.
+    /// The answers that an op may have. What the program runs again by itself (`recomputed`) has no other one; what
+    /// lies outside of the micro-batch, as ops that made its batch, is kept.
     std::span<const Answer> of(std::uint32_t op) const { return choices_[op]; }
     /// Casts in front of one op have one name, and so one answer; one that several ops read is made again by none.
     void unite(Answers& answers) const;

@@ -142,7 +142,7 @@ class TrainGpt(Budget, ProgramCase):
         self.succeeds("--plan", file, "--save", saved, "--stop-after", 1)
         self.fails(1, ["--resume", saved, "--batch", 7], f"--batch 7: the plan of {saved} {has}")
         self.fails(2, ["--plan", file, "--budget", floor])
-        self.fails(2, ["--save-plan", file])
+        self.fails(2, ["--save-plan", file], "--save-plan needs --budget, --keep-batch or --split-batch")
 
     def test_measures_within_a_limit(self):
         """Plans that take more are not tried."""
@@ -196,6 +196,9 @@ class TrainGpt(Budget, ProgramCase):
         again = int(re.search(r"(?m)^all +\d+ +(\d+)", text)[1])
         figures = self.figures("--budget", floor, "--device", "dry")
         self.assertEqual(again * figures["accumulate"], figures["replayed_ops_predicted"])
+        for way in ("--keep-batch", "--split-batch"):
+            self.assertIn("\nall ", self.succeeds(way, "--explain", "--device", "dry", "--gpu-memory", "4GiB"))
+        self.fails(2, ["--explain"], "--explain needs --budget, --keep-batch or --split-batch")
 
     def test_keeps_the_batch_if_told(self):
         kept = self.figures("--budget", AMPLE, "--keep-batch")
