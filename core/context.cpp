@@ -107,11 +107,15 @@ Context Context::best(ContextOptions options) {
     return gpu ? cuda(0, std::move(options)) : cpu(std::move(options));
 }
 
-Context Context::dry(const Profile& profile) {
-    const memory::MemoryOptions options =
-        training_memory({.limit = profile.memory_limit, .reserve = profile.reserved_bytes(), .slack = profile.slack});
-    auto memory =
-        std::make_shared<DeviceMemory>(memory::make_simulated_driver({.properties = profile.device_memory()}), options);
+Context Context::dry(const Profile& profile, std::shared_ptr<DeviceMemory> memory) {
+    if (memory && !memory->properties().simulated)
+        throw Error("context: a dry one shares memory with dry ones alone; give it `shared_memory()` of one");
+    if (!memory) {
+        const memory::MemoryOptions options = training_memory(
+            {.limit = profile.memory_limit, .reserve = profile.reserved_bytes(), .slack = profile.slack});
+        memory = std::make_shared<DeviceMemory>(
+            memory::make_simulated_driver({.properties = profile.device_memory()}), options);
+    }
     const DryStream stream{.threads = resolve_threads(profile.threads),
                            .capability = profile.model.capability,
                            .compute = profile.compute};

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
@@ -101,6 +102,36 @@ TEST(Rehearsal, KnowsWhatAnOpTakesBesides) {
     EXPECT_EQ(product.operations.forward, 2.0 * kWidth * kWidth * kWidth);
     EXPECT_EQ(product.operations.backward, 2 * product.operations.forward);
     EXPECT_EQ(gelu.operations.forward, 0) << "bound by memory";
+}
+
+/// A teacher that stays, and a pupil that trains beside it.
+std::vector<MemoryPeak> peaks_beside(Context& teacher, Context& pupil) {
+    std::vector<MemoryPeak> peaks;
+    const Tensor kept = teacher.from_host(std::vector<float>(3 << 20), {3 << 20}, Category::parameters);
+    peaks.push_back(teacher.memory().peak());
+    train(pupil);
+    train(teacher);
+    peaks.push_back(pupil.memory().peak());
+    return peaks;
+}
+
+TEST(Rehearsal, TakesContextsThatShareMemoryTogether) {
+    Context teacher = Context::cpu({.threads = 1}), pupil = Context::cpu({.threads = 1, .memory = teacher.shared_memory()});
+    const std::vector<MemoryPeak> real = peaks_beside(teacher, pupil);
+    std::vector<MemoryPeak> dry;
+    const MemoryPeak peak = rehearse(teacher.profile(), [&](Context& first) {
+                                Context second = Context::dry(pupil.profile(), first.shared_memory());
+                                dry = peaks_beside(first, second);
+                            }).peak;
+    ASSERT_EQ(dry.size(), real.size());
+    for (std::size_t i = 0; i < dry.size(); ++i) {
+        EXPECT_EQ(dry[i].allocated, real[i].allocated);
+        EXPECT_EQ(dry[i].reserved, real[i].reserved);
+    }
+    EXPECT_EQ(peak.allocated, real.back().allocated);
+    EXPECT_GT(real[1].allocated, real[0].allocated + kBytes) << "the pupil's bytes are beside the teacher's";
+    EXPECT_THAT([&] { Context::dry(pupil.profile(), teacher.shared_memory()); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("shares memory with dry ones alone")));
 }
 
 TEST(Rehearsal, CountsReplays) {
