@@ -10,6 +10,7 @@
 #include <headroom/files/model_config.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/internal/tied_head.hpp>
+#include <headroom/nn/low_rank.hpp>
 
 namespace headroom::nn {
 
@@ -80,6 +81,7 @@ std::vector<NamedArray> bert_arrays(Parameters& parameters) {
     std::vector<NamedArray> arrays;
     for (const Parameter& parameter : parameters.all()) {
         std::string_view path = parameter.path;
+        if (is_low_rank(path)) continue;
         const std::string& own = parameters.full_path("");
         if (!own.empty()) path.remove_prefix(std::min(path.size(), own.size() + 1));
         const std::string name = bert_name(path);

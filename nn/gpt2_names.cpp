@@ -9,6 +9,7 @@
 #include <headroom/files/model_config.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/internal/tied_head.hpp>
+#include <headroom/nn/low_rank.hpp>
 
 namespace headroom::nn {
 
@@ -66,7 +67,7 @@ std::vector<NamedArray> gpt2_arrays(const Gpt& model, std::string_view prefix, b
     std::vector<NamedArray> arrays;
     for (const Parameter& parameter : model.parameters().all()) {
         std::string_view path = parameter.path;
-        if (!path.starts_with(root)) continue;
+        if (!path.starts_with(root) || is_low_rank(path)) continue;
         const std::optional<std::string> name = gpt2_name(path.substr(root.size()));
         if (!name) throw Error(fmt::format("gpt2: {} has no counterpart in GPT-2", parameter.path));
         const Tensor& tensor = parameter.tensor;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/nn/initializers.hpp>
 
@@ -16,6 +17,10 @@ Linear::Linear(const Path& path, std::int64_t in, std::int64_t out, LinearOption
     bias = path.parameter("bias", {out}, options.bias_values ? options.bias_values : init::uniform(-bound, bound));
 }
 
-Tensor Linear::forward(Tensor x) const { return linear(std::move(x), weight, bias); }
+Tensor Linear::forward(Tensor x) const {
+    if (!adapter) return linear(std::move(x), weight, bias);
+    Tensor added = adapter(x);
+    return add(linear(std::move(x), weight, bias), std::move(added));
+}
 
 }  // namespace headroom::nn

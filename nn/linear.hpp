@@ -6,6 +6,7 @@
 //     nn::Linear plain(root / "proj", 128, 128, {.bias = false});
 //     nn::Linear small(root / "out", 128, 128, {.weight = init::normal(0, 0.02), .bias_values = init::zeros()});
 #include <cstdint>
+#include <functional>
 
 #include <headroom/nn/module.hpp>
 
@@ -26,6 +27,9 @@ class Linear : public Module<Linear> {
 
     Tensor weight;  ///< [out, in]
     Tensor bias;    ///< [out]; undefined without
+    /// Its output is added to the result: [..., in] -> [..., out]. Set by `add_low_rank` (low_rank.hpp) or by the
+    /// program; empty: nothing is added.
+    std::function<Tensor(const Tensor& x)> adapter;
 };
 
 }  // namespace headroom::nn

@@ -1,6 +1,7 @@
 #pragma once
 // The feed-forward part of a transformer block: up to `hidden`, GELU (tanh form, as in GPT-2) or another activation,
-// down again. It runs as one op, so policies and reports see the module's path, not the paths of `up` and `down`.
+// down again. It runs as one op, so policies and reports see the module's path, not the paths of `up` and `down`. If
+// one of them has an adapter, they are called as modules, and backward keeps [..., hidden] twice, not once.
 //
 //     nn::Mlp mlp(root / "mlp", {.width = 128, .hidden = 512});
 //     Tensor y = mlp(x);  // [..., 128] -> [..., 128]

@@ -25,6 +25,7 @@
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/group_norm.hpp>
 #include <headroom/nn/gru.hpp>
+#include <headroom/nn/low_rank.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/nn/resnet.hpp>
@@ -242,6 +243,19 @@ inline DrawnModel draw_bert(Parameters& parameters, Draw& draw) {
             [=](const std::vector<Tensor>& in) { return cross_entropy((*model)(in[0], mask(in)), in[1]); }};
 }
 
+/// To some linear layers of each block, which alone are trained then.
+inline void add_adapters(Parameters& parameters, Gpt& model, Draw& draw) {
+    const std::int64_t layers = 1 + draw.choice("adapted", 15), rank = draw("rank", 1, 5);
+    parameters.freeze("**");
+    for (std::size_t i = 0; i < model.blocks.size(); ++i) {
+        TransformerBlock& block = model.blocks[i];
+        Linear* const all[] = {&block.attention.qkv, &block.attention.projection, &block.mlp.up, &block.mlp.down};
+        for (std::int64_t k = 0; k < 4; ++k) {
+            if (layers >> k & 1) add_low_rank(*all[k], Path(parameters) / "adapters" / i / k, {.rank = rank});
+        }
+    }
+}
+
 inline DrawnModel draw_gpt(Parameters& parameters, Draw& draw) {
     const std::int64_t heads = draw("heads", 1, 3);
     GptOptions options{.vocabulary = draw("vocabulary", 5, 90), .block = 20, .layers = draw("layers", 1, 2)};
@@ -250,6 +264,7 @@ inline DrawnModel draw_gpt(Parameters& parameters, Draw& draw) {
     options.dropout = draw.flag("dropout") ? 0.1 : 0;
     const Shape shape{draw("batch", 1, 3), draw("time", 1, 20)};
     auto model = std::make_shared<Gpt>(Path(parameters), options);
+    if (draw.flag("adapters")) add_adapters(parameters, *model, draw);
     return {words(parameters.context(), shape, options.vocabulary, shape, options.vocabulary),
             [=](const std::vector<Tensor>& in) { return model->loss(in[0], in[1]); }};
 }

@@ -14,7 +14,7 @@
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
-#include <headroom/nn/linear.hpp>
+#include <headroom/nn/low_rank.hpp>
 #include <headroom/training/data_task.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
@@ -47,8 +47,19 @@ class Layers : public DataTask<Points> {
     }
     Validation validate(const Watch&) override { return {}; }
 
-  private:
+  protected:
     std::vector<nn::Linear> layers_;
+};
+
+/// Whose adapters alone are trained.
+class AdaptedLayers final : public Layers {
+  public:
+    AdaptedLayers(Parameters& parameters, std::int64_t batch, const Points& points)
+        : Layers(parameters, batch, points) {
+        parameters.freeze("**");
+        for (std::size_t i = 0; i < layers_.size(); ++i)
+            nn::add_low_rank(layers_[i], nn::Path(parameters) / "adapters" / i, {.rank = 2});
+    }
 };
 
 /// As with a loss over pairs, which its ops do not tell.
@@ -128,6 +139,19 @@ TEST_F(PlannedTraining, NoAdviceSplitsTheBatchOfATaskWhoseSamplesDepend) {
     EXPECT_THAT(advice_for(task<Layers>(points_)), HasSubstr("split from 2048: draws differ"));
     EXPECT_THAT(advice_for(task<OfPairs>(points_)),
                 AllOf(HasSubstr("no plan needs less than"), Not(HasSubstr("split")), Not(HasSubstr(".accumulate"))));
+}
+
+TEST_F(PlannedTraining, OfAdaptersHasTheBitsOfTheOneWithoutAPlan) {
+    const MakeTask adapted = task<AdaptedLayers>(points_);
+    TrainerOptions whole = options(), tight = options();
+    tight.split_batch = false;
+    tight.budget = std::size_t{1} << 30;
+    Context context = Context::cpu({.threads = 1, .seed = 5}), other = Context::cpu({.threads = 1, .seed = 5});
+    tight.budget = Trainer(adapted, tight).plan(context.profile()).floor_bytes;
+    const std::string state = Trainer(adapted, whole).run(context).state_sha256;
+    EXPECT_GT(context.memory().peak().reserved, tight.budget);
+    EXPECT_EQ(Trainer(adapted, tight).run(other).state_sha256, state);
+    EXPECT_LE(other.memory().peak().reserved, tight.budget);
 }
 
 TEST_F(PlannedTraining, IsLimitedToItsBudget) {
