@@ -4,12 +4,14 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <headroom/core/nearest.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/say.hpp>
@@ -162,6 +164,8 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
     Session session(dry, task, options);
     const std::size_t grows_by = take_steps(session);
     session.validate();
+    std::vector<std::string> policies;
+    for (const auto& [pattern, policy] : dry.profile().policies) policies.push_back(pattern);
     session.end();
     return {dry.memory().peak(),
             session.allocated_bytes(Category::parameters),
@@ -173,12 +177,33 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
             session.graph_refusal(),
             {},
             {},
-            grows_by};
+            grows_by,
+            std::move(policies)};
 }
 
 bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
     Context dry = Context::dry(profile.endless());
     return Session(dry, task, options).keeps_batch();
+}
+
+std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program) {
+    std::set<std::string> computing;  // modules that record an op, or have a part that does
+    for (const RecordedOp& op : program.ops) {
+        computing.emplace();
+        for (std::size_t dot = 0; dot != std::string::npos;) {
+            dot = op.path.find('.', dot + 1);
+            computing.insert(op.path.substr(0, dot));
+        }
+    }
+    std::vector<IdlePolicy> idle;
+    for (const std::string& pattern : patterns) {
+        const auto fits = [&](const std::string& path) { return path_matches(pattern, path); };
+        if (computing.empty() || std::ranges::any_of(computing, fits)) continue;
+        std::vector<std::string> names(computing.begin(), computing.end());
+        std::erase(names, "");  // the model itself
+        idle.push_back({pattern, nearest(pattern, std::move(names), 3)});
+    }
+    return idle;
 }
 
 std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/core/turns.hpp>
@@ -36,6 +37,7 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
         const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
         const std::int64_t own = turns_of(profile.rank, profile.ranks, options_.accumulate);
         forecast.step_seconds = costs.step_seconds(rehearsal.program, own);
+        forecast.idle_policies = idle_policies(forecast.policies, rehearsal.program);
         forecast.replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(own);
         return forecast;
     } catch (const OutOfMemory& error) {
@@ -96,6 +98,10 @@ Report Trainer::run(Context& context) {
             say("memory grows by {} in every step, which the predicted peak does not have: keep numbers of a step "
                 "(item()), not its tensors",
                 size_text(forecast.grows_by));
+        }
+        for (const IdlePolicy& idle : forecast.idle_policies) {
+            say("the policy of \"{}\" changes nothing: no module that it fits computes anything{}{}", idle.pattern,
+                idle.nearest.empty() ? "" : "; the nearest that do are ", fmt::join(idle.nearest, ", "));
         }
         if (planned) say("{}", planned->plan.to_string());
         std::fflush(stdout);

@@ -32,6 +32,13 @@ class LastStep;
 class Session;
 
 /// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
+/// A policy that changes nothing: no module that its pattern fits computes anything in a micro-batch, as the layers of
+/// an `nn::Mlp`, which is one op.
+struct IdlePolicy {
+    std::string pattern;
+    std::vector<std::string> nearest;  ///< paths of modules that do, those most like it first
+};
+
 struct Forecast {
     MemoryPeak peak;
     std::size_t parameter_bytes = 0;  ///< between steps, as the next
@@ -46,6 +53,8 @@ struct Forecast {
     /// Bytes by which memory grew in each rehearsed step, where it never came to rest: the steps behind those that were
     /// rehearsed take as much more each, which the peak does not have. As where a program keeps each step's loss.
     std::size_t grows_by = 0;
+    std::vector<std::string> policies = {};      ///< the patterns of those in force, the context's included
+    std::vector<IdlePolicy> idle_policies = {};  ///< of these; only `rehearse` of a profile looks for them
 
     std::size_t resident_bytes() const { return parameter_bytes + optimizer_state_bytes; }
 };
