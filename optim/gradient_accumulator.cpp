@@ -10,6 +10,7 @@
 #include <headroom/core/turns.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
+#include <headroom/optim/internal/gradients.hpp>
 
 namespace headroom::optim {
 
@@ -311,6 +312,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
     }
     if (micro_batches_ == 0) throw Error("accumulator: there is nothing to step with; accumulate a micro-batch first");
     optimizer_.check_step(learning_rate);
+    if (!exchange_) check_reached(parameters_, "accumulator");  // other ranks may reach what this one does not
     Context& context = parameters_.context();
     context.exec().set_path(0);
     if (group_ && present(micro_batches_) > 0) {

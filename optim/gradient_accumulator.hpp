@@ -169,7 +169,8 @@ class GradientAccumulator {
     /// Ends the step: zero-fills the gradients that nothing reached, takes their norm, clips, lets the optimizer do its
     /// step unless loss or gradients are not finite, and gives the gradients' memory back. Nothing is read back from
     /// the device. The next `accumulate` begins a new step. Errors: Error if nothing was accumulated, a micro-batch
-    /// failed and was not retried, or the learning rate is negative or not finite. Those of the optimizer, and of the
+    /// failed and was not retried, the learning rate is negative or not finite, or, unless gradients are exchanged or
+    /// sharded, if none of the parameters has a gradient. Those of the optimizer, and of the
     /// device on the way: everything but `reset` is then refused, and some parameters may have been updated. Error for
     /// a step that was announced: its learning rate is known.
     void step(double learning_rate);

@@ -1,5 +1,9 @@
 #include <headroom/optim/internal/gradients.hpp>
 
+#include <algorithm>
+#include <functional>
+#include <string>
+
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
@@ -15,6 +19,15 @@ void check_gradients(const Parameters& parameters, const GradientSegment& segmen
         if (taken && parameter.tensor.value()->grad.defined()) continue;
         throw Error(fmt::format("{}: {} has no gradient; call fill_unreached() before", who, parameter.path));
     }
+}
+
+void check_reached(const Parameters& parameters, std::string_view who) {
+    if (std::ranges::any_of(parameters.reached(), std::identity())) return;
+    const std::string& model = parameters.name();
+    throw Error(fmt::format(
+        "{}: the losses of this step reach none of the trained parameters{}{}; accumulate losses of these parameters, "
+        "or step with the accumulator of those that they reach",
+        who, model.empty() ? "" : " of ", model));
 }
 
 }  // namespace headroom::optim

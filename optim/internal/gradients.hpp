@@ -12,4 +12,7 @@ namespace headroom::optim {
 /// Errors: Error, which begins with `who` and names the parameter, if one of the segment has no gradient.
 void check_gradients(const Parameters& parameters, const GradientSegment& segment, std::string_view who);
 
+/// Errors: Error, which begins with `who`, if none of the parameters has a gradient.
+void check_reached(const Parameters& parameters, std::string_view who);
+
 }  // namespace headroom::optim

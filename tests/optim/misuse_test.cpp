@@ -122,6 +122,29 @@ TEST_F(OptimMisuse, AStepWithoutTheGradientOfOneParameterNamesIt) {
     EXPECT_EQ(reached.to_vector<float>(), std::vector<float>(8, 0.9f));
 }
 
+/// As where a generator's loss is given to the critic's accumulator.
+TEST_F(OptimMisuse, AStepWhoseLossesReachNoneOfItsParametersIsRefused) {
+    for (const std::string name : {"", "critic"}) {
+        Parameters own(context, {.name = name}), others(context, {.name = "generator"});
+        const Tensor weight = own.create("w", {8}, nn::init::ones()), frozen = own.create("f", {8}, nn::init::ones());
+        const Tensor other = others.create("w", {8}, nn::init::ones());
+        own.freeze(own.full_path("f"));
+        Sgd optimizer(own, {.momentum = 0.9, .weight_decay = 0.1, .groups = {}});
+        GradientAccumulator accumulator(own, optimizer);
+        const auto of = [](const Tensor& reached) { return [&reached] { return Loss(sum(reached), 8.0); }; };
+        for (int i = 0; i < 2; ++i) accumulator.accumulate(of(other));
+        EXPECT_THAT([&] { accumulator.step(0.1); },
+                    throws<Error>("accumulator: the losses of this step reach none of the trained parameters" +
+                                  std::string(name.empty() ? ";" : " of critic;")));
+        EXPECT_EQ(optimizer.steps(), 0);
+        EXPECT_EQ(weight.to_vector<float>(), std::vector<float>(8, 1.0f));
+        accumulator.accumulate(of(weight));  // of three losses, one is enough
+        accumulator.step(0.1);
+        EXPECT_EQ(optimizer.steps(), 1);
+        EXPECT_NE(weight.to_vector<float>(), std::vector<float>(8, 1.0f));
+    }
+}
+
 TEST_F(OptimMisuse, AMicroBatchLeavesItsAccumulatorAlone) {
     Regression model(context);
     Sgd optimizer(model.parameters);
