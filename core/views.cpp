@@ -69,6 +69,14 @@ bool reshape_strides(const Geometry& from, const Shape& shape, Strides& strides)
     return true;
 }
 
+/// `index`, or what it counts from the back if it is negative.
+std::int64_t position_in(const char* who, const Shape& shape, int axis, std::int64_t index) {
+    const std::int64_t position = index < 0 ? index + shape[axis] : index;
+    if (position < 0 || position >= shape[axis])
+        throw ShapeError(fmt::format("{}: {} is outside of axis {} of {}", who, index, axis, shape.to_string()));
+    return position;
+}
+
 }  // namespace
 
 Tensor Tensor::with(Shape shape, Strides strides, std::int64_t offset) const {
@@ -123,13 +131,14 @@ Tensor Tensor::operator[](std::initializer_list<TensorIndex> indices) const {
                         named, ellipses, rank(), shape().to_string()));
     }
     Tensor result = *this;
-    int axis = 0;
+    int axis = 0, dropped = 0;  // of this tensor's axes
     for (const auto& [kind, range] : indices) {
         if (kind == Kind::position) {
-            result = result.select(axis, range.start);
+            const std::int64_t position = position_in("[]", shape(), axis, range.start);
+            result = result.select(axis++ - dropped++, position);
         } else if (kind == Kind::slice) {
-            const std::int64_t stop = range.stop == Slice::kEnd ? result.size(axis) : range.stop;
-            result = result.slice(axis++, range.start, stop, range.step);
+            const std::int64_t stop = range.stop == Slice::kEnd ? size(axis) : range.stop;
+            result = result.slice(axis++ - dropped, range.start, stop, range.step);
         } else {
             axis += rank() - named;
         }
@@ -155,11 +164,7 @@ Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64
 
 Tensor Tensor::select(int axis, std::int64_t index) const {
     axis = check_axis("select", checked("select").shape(), axis);
-    const std::int64_t size = geometry_.shape[axis];
-    const std::int64_t position = index < 0 ? index + size : index;
-    if (position < 0 || position >= size) {
-        throw ShapeError(fmt::format("select: {} is outside of axis {} of {}", index, axis, shape().to_string()));
-    }
+    const std::int64_t position = position_in("select", shape(), axis, index);
     return slice(axis, position, position + 1).squeeze(axis);
 }
 
