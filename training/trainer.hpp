@@ -31,7 +31,6 @@ class Interrupt;
 class LastStep;
 class Session;
 
-/// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 /// A policy that changes nothing: no module that its pattern fits computes anything in a micro-batch, as the layers of
 /// an `nn::Mlp`, which is one op.
 struct IdlePolicy {
@@ -39,6 +38,7 @@ struct IdlePolicy {
     std::vector<std::string> nearest;  ///< paths of modules that do, those most like it first
 };
 
+/// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 struct Forecast {
     MemoryPeak peak;
     std::size_t parameter_bytes = 0;  ///< between steps, as the next
