@@ -1,27 +1,18 @@
-// How long ops take: by rates, and as they were measured, in memory and in files.
+// How long ops take: by rates, and as they were measured.
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/costs.hpp>
+#include <headroom/tests/plan/timed_chain.hpp>
 
 namespace headroom::plan {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 constexpr Rates kRates{.operations = 1000, .half_operations = 4000, .bytes = 100, .op_seconds = 0.5};
 
@@ -116,34 +107,6 @@ TEST(Costs, OfACardAreInTheRatiosOfItsDataSheet) {
     }
 }
 
-/// A function of `rows` x 4 elements, and a sum over them, in `names`.
-RecordedProgram chain(std::int64_t rows, const std::vector<std::string>& names, std::size_t parameters = 1000) {
-    RecordedProgram program;
-    const auto bytes = static_cast<std::size_t>(rows) * 16;
-    program.values.push_back({.geometry = {{rows, 4}, {4, 1}}, .bytes = bytes});
-    program.values.push_back({.geometry = {{1}, {1}}, .bytes = parameters, .is_parameter = true});
-    for (const std::string& name : names) {
-        RecordedOp op;
-        op.name = name;
-        op.inputs = {{static_cast<std::uint32_t>(program.values.size() == 2 ? 0 : program.values.size() - 1),
-                      {{rows, 4}, {4, 1}}}};
-        op.outputs = {static_cast<std::uint32_t>(program.values.size())};
-        op.differentiable = true;
-        program.values.push_back({.geometry = {{rows, 4}, {4, 1}},
-                                  .bytes = bytes,
-                                  .producer = static_cast<std::uint32_t>(program.ops.size())});
-        program.ops.push_back(op);
-    }
-    return program;
-}
-
-/// A run of one step for each, of one micro-batch.
-TimedRun timed(const RecordedProgram& program, const std::vector<std::vector<OpTimes>>& steps) {
-    TimedRun run{.program = program, .steps = {}};
-    for (const std::vector<OpTimes>& ops : steps) run.steps.push_back({.ops = ops});
-    return run;
-}
-
 Costs measured() {
     const std::vector<OpTimes> first{
         {.forward = {3, 1}, .replays = {2}, .backward = {8, 4, 6}, .backward_after_replay = {2}},
@@ -191,17 +154,21 @@ TEST(Costs, OfAnUnmeasuredOpAreThoseOfTheNearestInShape) {
 
 TEST(Costs, KnowHowFarStepsAreFromWhatIsPredicted) {
     EXPECT_EQ(Costs(kRates).spread(), 0);
-    const auto of_steps = [](const std::vector<double>& seconds) {
-        TimedRun run{.program = chain(100, {"gelu"}), .steps = {}};
-        for (const double step : seconds)
-            run.steps.push_back({.seconds = step, .ops = {{.forward = {1}, .backward = {2}}}});
+    const auto of = [](const std::vector<std::vector<double>>& all) {
+        std::vector<TimedRun> runs;
+        for (const std::vector<double>& seconds : all) {
+            runs.push_back({.program = chain(100, {"gelu"}), .steps = {}});
+            for (const double step : seconds)
+                runs.back().steps.push_back({.seconds = step, .ops = {{.forward = {1}, .backward = {2}}}});
+        }
         Costs costs(kRates);
-        costs.measure({run});
+        costs.measure(runs);
         return costs.spread();
     };
-    EXPECT_NEAR(of_steps({4, 4, 4}), 0, 1e-9);
-    EXPECT_NEAR(of_steps({3, 5}), 0.25, 1e-9);
-    EXPECT_NEAR(of_steps({4, 4, 4, 8}), (3 * 1 + 3) / 5.0 / 4, 1e-9) << "predicted: 5";
+    EXPECT_NEAR(of({{4, 4, 4}}), 0, 1e-9);
+    EXPECT_NEAR(of({{3, 5}}), 0.25, 1e-9);
+    EXPECT_NEAR(of({{4, 4, 4, 8}}), (3 * 1 + 3) / 5.0 / 4, 1e-9) << "predicted: 5";
+    EXPECT_NEAR(of({{3, 5}, {4, 4}}), 0.25, 1e-9) << "of the run that is furthest";
 }
 
 TEST(Costs, AreTheMeanOfWhatWasMeasured) {
@@ -305,94 +272,6 @@ TEST(Costs, AreOfOneProgram) {
     EXPECT_THROW(costs.measure({timed(chain(100, {"gelu", "tanh"}), {{{}}})}), Error);
     EXPECT_THROW(costs.measure({timed(chain(100, {"gelu"}), {})}), Error);
     EXPECT_FALSE(costs.measured());
-}
-
-class CostsFile : public testing::Test {
-  protected:
-    std::filesystem::path file_ =
-        std::filesystem::path(testing::TempDir()) / ("costs_" + std::to_string(::getpid()) + ".json");
-    std::string text() const {
-        std::ifstream file(file_);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
-    void TearDown() override { std::filesystem::remove(file_); }
-};
-
-TEST_F(CostsFile, AreReadAsTheyWereWritten) {
-    const Profile profile{.threads = 3};
-    Costs costs = Costs::assumed(profile);
-    const auto worked = [](std::int64_t rows) {
-        RecordedProgram program = chain(rows, {"gelu", "tanh"});
-        const auto each = static_cast<double>(rows * rows) * 1e9;  // more than bytes ask for
-        for (RecordedOp& op : program.ops)
-            op.operations = {.forward = each, .backward = each * static_cast<double>(rows)};
-        return program;
-    };
-    const RecordedProgram program = worked(100);
-    const std::vector<OpTimes> ops{
-        {.forward = {0.125}, .replays = {0.25}, .backward = {0.5}, .backward_after_replay = {0.375}},
-        {.forward = {0.5}}};
-    costs.measure({{program, 1, {{2 + 1.75, ops}}}, {program, 3, {{4 + 1.75, ops}}}});
-    write_costs(file_, costs, Machine::of(profile));
-    const Costs read = read_costs(file_, profile);
-    EXPECT_TRUE(read.measured());
-    for (const std::int64_t rows : {100, 300}) {
-        for (std::size_t op = 0; op < 2; ++op) {
-            const RecordedProgram other = worked(rows);
-            const OpSeconds own = costs.of(other)[op], its = read.of(other)[op];
-            EXPECT_EQ(its.forward, own.forward);
-            EXPECT_EQ(its.replay, own.replay);
-            EXPECT_EQ(its.backward, own.backward);
-            EXPECT_EQ(its.backward_after_replay, own.backward_after_replay);
-        }
-    }
-    EXPECT_EQ(read.outside_seconds(program, 2), costs.outside_seconds(program, 2));
-    EXPECT_NEAR(read.outside_seconds(program, 2), 3, 1e-9);
-}
-
-TEST_F(CostsFile, AreOfOneMachine) {
-    const auto read_on = [&](const Profile& profile) { return read_costs(file_, profile); };
-    Costs costs = Costs::assumed({});
-    costs.measure({timed(chain(1, {"gelu"}), {{{.forward = {1}}}})});
-    const Profile two{.threads = 2}, simulated = Profile::gpu(std::size_t{1} << 33);
-    Profile card = simulated, other_card = simulated;
-    card.memory.simulated = other_card.memory.simulated = false;  // as if they were present
-    card.model.name = "NVIDIA H100";
-    other_card.model.name = "NVIDIA A100";
-    write_costs(file_, costs, Machine::of(two));
-    EXPECT_NO_THROW(read_on(two));
-    EXPECT_THAT([&] { read_on({.threads = 4}); },
-                ThrowsMessage<FileError>(AllOf(HasSubstr("2 threads, and this is "), HasSubstr("4 threads"))));
-    EXPECT_THROW(read_on(simulated), FileError);
-    write_costs(file_, costs, {"an abacus", 2, "1"});
-    EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured on an abacus, 2 threads")));
-    write_costs(file_, costs, Machine::of(card));
-    EXPECT_NO_THROW(read_on(card));
-    EXPECT_NO_THROW(read_on(simulated)) << "may stand for any";
-    EXPECT_THROW(read_on(other_card), FileError);
-    EXPECT_THROW(read_on(two), FileError);
-}
-
-TEST_F(CostsFile, AreRefusedWhereTheyAreDamaged) {
-    const Profile profile{.threads = 2};
-    Costs costs = Costs::assumed(profile);
-    costs.measure({timed(chain(1, {"gelu"}), {{{.forward = {1}}}})});
-    write_costs(file_, costs, Machine::of(profile));
-    const std::string whole = text();
-    const auto with = [&](const std::string& old, const std::string& other) {
-        std::string changed = whole;
-        changed.replace(changed.find(old), old.size(), other);
-        std::ofstream(file_) << changed;
-        return [&] { read_costs(file_, profile); };
-    };
-    for (const char* const version : {"0", "2"}) {
-        EXPECT_THAT(with("\"headroom_costs\": 1", std::string("\"headroom_costs\": ") + version),
-                    ThrowsMessage<FileError>(HasSubstr("another version")));
-    }
-    EXPECT_THAT(with("\"forward_seconds\":1", "\"forward_seconds\":-1"),
-                ThrowsMessage<FileError>(HasSubstr("below 0")));
-    EXPECT_THAT(with("\"half\"", "\"hall\""), ThrowsMessage<FileError>(HasSubstr("half")));
-    EXPECT_THAT(with(whole.substr(whole.size() / 2), ""), ThrowsMessage<FileError>(HasSubstr("not costs")));
 }
 
 }  // namespace
