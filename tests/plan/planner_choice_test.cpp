@@ -93,6 +93,21 @@ TEST(Planner, NoBudgetsPlanIsSlowerThanAnotherOnesThatReservesAsLittle) {
     EXPECT_GT(different, 0u);
 }
 
+/// Also where a plan reserves more than it was expected to.
+TEST(Planner, SamplesKeepWithinTheBudget) {
+    for (const auto& [name, workload] : cheap_models()) {
+        Planner planner({}, workload);
+        std::size_t samples = 0;
+        for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
+            for (const Plan& plan : planner.samples(budget)) {
+                EXPECT_LE(plan.peak_bytes_reserved, budget) << name;
+                ++samples;
+            }
+        }
+        EXPECT_GT(samples, 0u) << name;
+    }
+}
+
 /// As measured in the small GPT's own micro-batches, whole and split: the latter's ops take less time by `gain`, and
 /// steps differ from what is predicted by `spread`.
 Costs costs_with(double gain, double spread) {
