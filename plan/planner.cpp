@@ -135,7 +135,8 @@ Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Con
     return rehearsal;
 }
 
-/// Null where the workload refuses smaller micro-batches than its own: a norm wants more than one value, say.
+/// Null where the workload refuses smaller micro-batches than its own: a norm wants more than one value, say, or a file
+/// that is resumed is of these.
 std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     auto result = std::make_unique<Divided>();
     result->division = division;

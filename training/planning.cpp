@@ -58,7 +58,7 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
     }
     options = without_files(std::move(options));
     const auto rehearsed = std::make_shared<Forecast>();
-    const std::optional<bool> split = options.resume.empty() ? options.split_batch : false;
+    const std::optional<bool> split = options.split_batch;
     plan::Workload workload{.division = {options.batch, options.accumulate}, .may_split = [=] {
                                 return !rehearsed->keeps_batch && split.value_or(!rehearsed->couples_samples);
                             }};
