@@ -166,6 +166,9 @@ TEST_F(BudgetTest, OneFloorIsThatOfAllRanks) {
         const plan::Plan plan = Trainer(deep(), tight).plan(profile).plan;
         EXPECT_LE(most_of_ranks(plan), floor) << profile.ranks;
         uneven |= plan.peak_bytes_reserved < floor;
+        Profile last = profile;
+        last.rank = profile.ranks - 1;
+        EXPECT_EQ(plan::plan_text(Trainer(deep(), tight).plan(last).plan), plan::plan_text(plan)) << "all follow one";
         --tight.budget;
         try {
             Trainer(deep(), tight).plan(profile);
@@ -202,6 +205,10 @@ TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {
     const Report report = run(rest);
     EXPECT_EQ(report.planned->plan.division.batch, kBatch);
     EXPECT_EQ(report.state_sha256, run(options()).state_sha256);
+    rest.budget = report.planned->floor_bytes - 1;
+    EXPECT_THROW(run(rest), plan::BudgetTooSmall);
+    rest.resume.clear();
+    EXPECT_LT(run(rest).planned->plan.division.batch, kBatch);
 }
 
 TEST_F(BudgetTest, ATrainingThatIsResumedHasThePlanThatItWasSavedWith) {
