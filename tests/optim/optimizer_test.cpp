@@ -220,6 +220,26 @@ TEST(OptimizerGroups, HaveRatesAndWeightDecayOfTheirOwn) {
     EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 1}));
 }
 
+/// A step that is skipped is a call all the same.
+TEST(OptimizerGroups, SchedulesGoOnBehindSkippedStepsInAResumedTraining) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    std::vector<std::int64_t> asked;
+    const auto schedule = [&](std::int64_t step) {
+        asked.push_back(step);
+        return 0.1;
+    };
+    const SgdOptions options{.groups = {{.pattern = "up.*", .schedule = schedule}}};
+    Sgd first(model.parameters, options), resumed(model.parameters, options);
+    test::set_gradients(model.parameters, 1.0);
+    for (const double multiplier : {0.0, 1.0, 0.0}) first.step(0.1, multiplier);
+    resumed.restore(first.state_dict().values);
+    EXPECT_EQ(resumed.steps(), 1);
+    resumed.step(0.1);
+    EXPECT_EQ(resumed.steps(), 2);
+    EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 1, 2, 3}));
+}
+
 /// Neighbours in memory, which one call would update if their rates were one.
 TEST(OptimizerGroups, NeighboursMayDifferInTheirRateAlone) {
     Context context = Context::cpu({.threads = 1});
