@@ -178,6 +178,27 @@ TEST_F(SafetensorsFormats, OnePrefixIsLeftOut) {
     EXPECT_EQ(y.item(), 0);
 }
 
+/// However large they are: files are read in pieces.
+TEST_F(SafetensorsFormats, EqualTensorsAreSoInEachByte) {
+    constexpr std::size_t kPiece = std::size_t{1} << 20, kBytes = 5 * kPiece / 2;
+    const auto entry = [&](const char* name, std::size_t begin) {
+        return test::named_entry(name, R"("U8")", fmt::format("[{}]", kBytes),
+                                 fmt::format("[{}, {}]", begin, begin + kBytes));
+    };
+    const std::string header = test::object(entry("a", 0) + "," + entry("b", kBytes));
+    const auto equal = [&](const std::string& data) {
+        const SafetensorsFile file(folder.write("two", test::file_of(header, data)));
+        return file.equal(*file.find("a"), *file.find("b"));
+    };
+    const std::string same(2 * kBytes, '\0');
+    EXPECT_TRUE(equal(same));
+    for (const std::size_t place : {std::size_t{0}, kPiece - 1, kPiece, 2 * kPiece, kBytes - 1}) {
+        std::string other = same;
+        other[kBytes + place] = 1;
+        EXPECT_FALSE(equal(other)) << place;
+    }
+}
+
 TEST_F(SafetensorsFormats, PartsAreReadByTheirIndex) {
     write_tensor("model-00001-of-00002.safetensors", "a", 3);
     write_tensor("model-00002-of-00002.safetensors", "b", 4);
