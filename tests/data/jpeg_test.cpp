@@ -88,6 +88,13 @@ TEST(Jpeg, WithDetailsBeforeTheirAveragesHasTheSamePixels) {
     ASSERT_LT(refined, std::ssize(progressive.scans));
     lacks({1}, "Inconsistent progression");
     lacks({1, static_cast<std::size_t>(refined)}, "a channel has no DC coefficients");
+    // Nor are all of them there if the first channel's are: here each of these is 0, whose code is the bit 0.
+    std::string& averages = progressive.scans[1];
+    const std::size_t at = averages.find("\xff\xda");
+    ASSERT_EQ(averages.at(at + 4), 3) << "channels";
+    averages = std::string("\xff\xc4\0\x14\0\x01", 6) + std::string(16, '\0') + std::string("\xff\xda\0\x08\x01", 5) +
+               averages[at + 5] + std::string("\0\0\0\x01", 4) + std::string(64, '\0');
+    lacks({static_cast<std::size_t>(refined)}, "a channel has no DC coefficients");
 }
 
 TEST(Jpeg, OfAKindThatIsNotReadIsNamedBeforeTheTraining) {
