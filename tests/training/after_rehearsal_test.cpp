@@ -102,6 +102,10 @@ TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
     options.recompute = "all";
     EXPECT_THAT(advice_for(options), HasSubstr("it fits with .budget = "));
     EXPECT_THAT(advice_for(options), HasSubstr(" in place of .recompute: "));
+    options.plan.emplace();
+    EXPECT_THAT(advice_for(options), HasSubstr(" in place of .recompute and .plan: "));
+    options.recompute.clear();
+    EXPECT_THAT(advice_for(options), HasSubstr(" in place of .plan: "));
 }
 
 TEST(AfterRehearsal, StateThatLeavesNoRoomIsNamed) {
