@@ -2,6 +2,7 @@
 // and the memory that a rehearsal of that rank predicts.
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@
 #include <headroom/dist/threads.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
+#include <headroom/training/data_task.hpp>
+#include <headroom/training/metrics.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
@@ -80,6 +83,46 @@ TEST(Traffic, IsThatOfTheLastStepOfEachRank) {
                 EXPECT_LT(expected[rank].exchanges, 1000u);
             }
         }
+    }
+}
+
+using Points = data::MemoryDataset<std::int32_t>;
+
+/// Validates on a batch of 8 samples and on one of 3, with more memory for a sample than a step takes.
+class ShortLast final : public DataTask<Points> {
+  public:
+    ShortLast(Parameters& parameters, std::int64_t batch)
+        : DataTask(parameters, shuffled(points(16), points(11), batch, 7)), model_(nn::Path(parameters), 1, 1) {}
+    Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 8); }
+    Validation validate(const Watch& watch) override {
+        MeanLoss mean;
+        each_validation_batch(watch, std::tie(mean), [&](const Batch& batch, const Points::Batch&) {
+            const Tensor taken = ones(context(), {batch[0].size(0), std::int64_t{1} << 18});
+            mean.add(loss(batch));
+        });
+        return {.loss = mean.value()};
+    }
+
+  private:
+    static Points points(std::size_t count) {
+        return {std::vector<float>(count, 1.0f), {1}, std::vector<std::int32_t>(count)};
+    }
+    nn::Linear model_;
+};
+
+/// Two ranks that have as many batches of the validation may have another number of samples.
+TEST(RanksRehearsed, KnowTheLastBatchOfTheValidation) {
+    const TrainerOptions options{.batch = 8, .accumulate = 2, .steps = 2, .handle_signals = false, .print = false};
+    Profile profile = Context::cpu({.threads = 1}).profile();
+    profile.ranks = 2;
+    const Trainer trainer(task<ShortLast>(), options);
+    const std::vector<RankReport> rehearsed = trainer.rehearse_ranks(profile);
+    ASSERT_EQ(rehearsed.size(), 2u);
+    EXPECT_LT(rehearsed[1].predicted_bytes_allocated, rehearsed[0].predicted_bytes_allocated);
+    for (; profile.rank < profile.ranks; ++profile.rank) {
+        EXPECT_EQ(rehearsed[static_cast<std::size_t>(profile.rank)].predicted_bytes_allocated,
+                  trainer.rehearse(profile).peak.allocated)
+            << profile.rank;
     }
 }
 
