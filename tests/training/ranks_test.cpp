@@ -20,6 +20,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 #include <headroom/training/data_task.hpp>
+#include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -214,6 +215,21 @@ class Figured final : public test::OneLayerTask {
     }
     std::int64_t validation_batches() const override { return 1; }
 };
+
+/// The step that is advised has a micro-batch for each rank, and no fewer samples.
+TEST(TrainerOfRanks, AStepOfFewerMicroBatchesIsToldWhichOneDoes) {
+    Profile profile{.threads = 1};
+    profile.ranks = 4;
+    for (const auto& [batch, advised] : {std::pair{6, ".batch = 3 .accumulate = 4 is the same step"},
+                                         {7, ".batch = 4 .accumulate = 4 is the next larger step"},
+                                         {5, ".batch = 3 .accumulate = 4 is the next larger step"},
+                                         {1, ".batch = 1 .accumulate = 4 is the next larger step"}}) {
+        Context dry = Context::dry(profile);
+        EXPECT_THAT([&] { Session(dry, task<Figured>(), {.batch = batch, .accumulate = 2, .steps = 1}); },
+                    ThrowsMessage<Error>(
+                        HasSubstr(std::string(".accumulate = 2: 4 processes need a micro-batch each; ") + advised)));
+    }
+}
 
 TEST(TrainerOfRanks, TheFirstAlonePrints) {
     ::testing::internal::CaptureStdout();
