@@ -1,0 +1,87 @@
+// Files of a training on its way: what one that was saved at a validation knows of it, and how a log goes on.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/files/safetensors.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/training/one_layer_task.hpp>
+#include <headroom/training/trainer.hpp>
+
+namespace headroom::training {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Its validations come to these losses.
+class Validated final : public test::OneLayerTask {
+  public:
+    Validated(Parameters& parameters, std::int64_t, std::vector<double> losses)
+        : test::OneLayerTask(parameters), losses_(std::move(losses)) {}
+    Validation validate(const Watch&) override { return {.loss = context_.dry() ? 0 : losses_.at(validations_++)}; }
+
+  private:
+    std::vector<double> losses_;
+    std::size_t validations_ = 0;
+};
+
+class ResumedFiles : public ::testing::Test {
+  protected:
+    std::string path(const char* name) const { return folder_.path() / name; }
+    static Report run(Trainer trainer) {
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        return trainer.run(context);
+    }
+    static TrainerOptions usual(std::int64_t steps) {
+        return {.steps = steps, .schedule = {.peak = 1e-3}, .handle_signals = false, .print = false};
+    }
+
+  private:
+    test::ScratchFolder folder_;
+};
+
+/// Or else the next validation after a resume would be the best one, whatever it came to.
+TEST_F(ResumedFiles, WhatIsSavedWhereItIsValidatedKnowsTheBest) {
+    TrainerOptions options = usual(8);
+    options.validate_every = 2;
+    options.save = path("saved");
+    options.save_every = 2;
+    Trainer trainer(task<Validated>(std::vector{3.0, 2.0, 4.0, 5.0}), options);
+    std::vector<std::string> told;  // by the file that is there at a validation: that of the step before
+    trainer.after_validation([&](const ValidatedStep& step) {
+        if (step.number == 2) return;
+        const auto values = files::SafetensorsFile(options.save).metadata();
+        const auto since = values.find("validations_since_best");
+        told.push_back(values.at("steps") + ": " + values.at("best_validation_loss") + ", " +
+                       (since == values.end() ? "0" : since->second));
+    });
+    run(trainer);
+    EXPECT_THAT(told, ElementsAre("2: 3, 0", "4: 2, 0", "6: 2, 1"));
+}
+
+/// As a full disk, or a machine that stops, may leave it.
+TEST_F(ResumedFiles, ALogGoesOnBehindItsLastWholeLine) {
+    TrainerOptions options = usual(6);
+    options.log = path("log");
+    options.save = path("saved");
+    options.stop_after = 3;
+    const MakeTask task = training::task<Validated>(std::vector{1.0});
+    run({task, options});
+    std::filesystem::resize_file(options.log, std::filesystem::file_size(options.log) - 1);  // the end of step 3's
+    options.resume = options.save;
+    options.stop_after = -1;
+    run({task, options});
+    std::ifstream log(options.log);
+    std::vector<std::int64_t> steps;
+    for (std::string line; std::getline(log, line);) steps.push_back(nlohmann::json::parse(line).at("step"));
+    EXPECT_THAT(steps, ElementsAre(1, 2, 4, 5, 6, 6));
+}
+
+}  // namespace
+}  // namespace headroom::training
