@@ -100,6 +100,18 @@ class Recurrent(ChangedFlags, ProgramCase):
                 "--hidden": (8, REFUSED)}
 
 
+class Pieces(Recurrent):
+    """Of words, as one file has them: what they are cut into is data, too."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nall\nthe\n"
+        cls.begun = (*cls.begun, "--vocabulary", cls.write("pieces.txt", pieces))
+        cls.changes = {**cls.changes, "--data": (cls.changes["--data"][0], NAMED), "--case": ("keep", 'case none, not "keep"'),
+                       "--bytes": ((), REFUSED)}
+
+
 class Masked(Recurrent):
     model = ("--model", "bert")
     way = "cheap"
