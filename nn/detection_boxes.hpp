@@ -4,10 +4,10 @@
 // values. Definitions are torchvision's. For pooling regions and for suppressing boxes that overlap see core's
 // roi_align and nms.
 //
-//     Tensor all = anchors(cells, {200, 304}, {800, 1216});                   // [200 * 304 * 3, 4]
-//     Tensor overlaps = box_iou(objects, all);                                // [10, 4], [A, 4] -> [10, A]
-//     Matches matches = match(overlaps, present, {.positive = 0.7, .negative = 0.3, .each_object = true});
-//     BoxSample sample = sample_balanced(kinds, 256, 0.5);  // [2, A] -> [2, 256]
+//     Tensor all = nn::anchors(cells, {200, 304}, {800, 1216});               // [200 * 304 * 3, 4]
+//     Tensor overlaps = nn::box_iou(objects, all);                            // [10, 4], [A, 4] -> [10, A]
+//     nn::Matches matches = nn::match(overlaps, present, {.positive = 0.7, .negative = 0.3, .each_object = true});
+//     nn::BoxSample sample = nn::sample_balanced(kinds, 256, 0.5);  // [2, A] -> [2, 256]
 //
 // Boxes are x1, y1, x2, y2 in pixels, in the last axis.
 #include <array>

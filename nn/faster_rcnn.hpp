@@ -6,7 +6,7 @@
 //     nn::FasterRcnn model(parameters, {.classes = 4});
 //     Loss loss = model.loss(images, boxes, labels);         // [2, 3, 800, 1216], [2, 10, 4], [2, 10]
 //     nn::Detections found = model.detect(images);           // boxes [2, 100, 4], labels, scores [2, 100]
-//     nn::FasterRcnnOptions small{.body = ResNetOptions::resnet18(), .classes = 4, .regions = 64};
+//     nn::FasterRcnnOptions small{.body = nn::ResNetOptions::resnet18(), .classes = 4, .regions = 64};
 //     small.proposals.sizes = {8, 16, 32, 64, 128};
 //
 // No shape depends on the contents of images. Each image has M places for objects; a place whose label is 0 or below is

@@ -3,8 +3,8 @@
 // times the sizes that follow, fan_out is `out` times these sizes. Values depend on the context's seed and the
 // parameter's path alone.
 //
-//     Tensor weight = path.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
-//     Tensor gamma = path.parameter("weight", {128}, init::ones());
+//     Tensor weight = path.parameter("weight", {512, 128}, nn::init::kaiming_uniform(std::sqrt(5.0)));
+//     Tensor gamma = path.parameter("gamma", {128}, nn::init::ones());
 #include <cstdint>
 
 #include <headroom/core/parameters.hpp>

@@ -4,7 +4,7 @@
 //     nn::Linear layer(root / "head", 128, 10);
 //     Tensor y = layer(x);                                       // [batch, 128] -> [batch, 10]
 //     nn::Linear plain(root / "proj", 128, 128, {.bias = false});
-//     nn::Linear small(root / "out", 128, 128, {.weight = init::normal(0, 0.02), .bias_values = init::zeros()});
+//     nn::Linear small(root / "out", 128, 128, {.weight = nn::init::normal(0, 0.02), .bias_values = nn::init::zeros()});
 #include <cstdint>
 #include <functional>
 

@@ -2,7 +2,7 @@
 // Regions of images, each pooled from the level of a pyramid that suits its size. Lin et al. 2017, arXiv:1612.03144,
 // equation 1; He et al. 2017, arXiv:1703.06870, section 3. Definitions are torchvision's (MultiScaleRoIAlign).
 //
-//     Tensor regions = pool_regions(levels, {800, 1216}, boxes, present, {.size = 7});   // -> [2 * 512, 256, 7, 7]
+//     Tensor regions = nn::pool_regions(levels, {800, 1216}, boxes, present, {.size = 7});   // -> [2 * 512, 256, 7, 7]
 #include <cstdint>
 
 #include <headroom/nn/fpn.hpp>

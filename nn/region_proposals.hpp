@@ -4,7 +4,7 @@
 // Names are torchvision's ("head.cls_logits.weight").
 //
 //     nn::RegionProposals rpn(root / "rpn", 256, options);
-//     nn::Proposals found = rpn(pyramid, {800, 1216}, boxes, labels);     // while training, with losses
+//     nn::Proposals found = rpn(pyramid, IntPair{800, 1216}, boxes, labels);  // while training, with losses
 #include <array>
 #include <cstdint>
 #include <utility>

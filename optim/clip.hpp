@@ -4,7 +4,7 @@
 // without waiting for the device; use these where you drive an optimizer yourself.
 //
 //     const double norm = optim::gradient_norm(parameters) * multiplier;
-//     optimizer.step(1e-3, multiplier * clip_factor(norm, 1.0));
+//     optimizer.step(1e-3, multiplier * optim::clip_factor(norm, 1.0));
 #include <headroom/core/parameters.hpp>
 
 namespace headroom::optim {

@@ -1,7 +1,7 @@
 #pragma once
 // The outcome of an optimizer step, as `GradientAccumulator` reports it.
 //
-//     const StepResult result = accumulator.result();
+//     const optim::StepResult result = accumulator.result();
 //     if (result.skipped) fmt::print("not finite: nothing was updated\n");
 #include <string>
 #include <vector>

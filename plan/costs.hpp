@@ -1,11 +1,11 @@
 #pragma once
 // How long recorded ops take: by rates that are assumed, or as measured on a machine.
 //
-//     Costs costs = Costs::assumed(context.profile());
+//     plan::Costs costs = plan::Costs::assumed(context.profile());
 //     OpTimer timer(context);
 //     const double step_seconds = timed([&] { train(context); });    // a step whose micro-batch records `program`
 //     costs.measure({{program, 1, {{step_seconds, timer.take()}}}});
-//     write_costs("costs.json", costs);
+//     plan::write_costs("costs.json", costs, plan::Machine::of(context.profile()));
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

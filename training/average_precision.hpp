@@ -5,7 +5,7 @@
 // their mean is a class's average precision, as pycocotools computes it. All detections count, not the best 100 of an
 // image alone.
 //
-//     AveragePrecision ap50(box_overlap);
+//     training::AveragePrecision ap50(training::box_overlap);
 //     for (...) ap50.add(found, sample.objects);  // for each image
 //     const double mean = ap50.mean();
 #include <cstdint>

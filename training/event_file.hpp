@@ -2,7 +2,7 @@
 // Figures over time in a file that TensorBoard draws: one file for a run, in a folder that several runs may share. Not
 // for anything but scalars.
 //
-//     EventFile events("runs/first");
+//     training::EventFile events("runs/first");
 //     events.add(100, "train/loss", 2.5);
 //     events.flush();
 //

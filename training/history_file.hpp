@@ -2,7 +2,7 @@
 // The memory history of a run as a file, in the format that its name ends with: .html, a page that needs nothing else;
 // .pickle, for PyTorch's memory viewer; .json, for Perfetto or chrome://tracing.
 //
-//     with_history(context, "memory.html", "keep all", [&] { session.step(); });
+//     training::with_history(context, "memory.html", "keep all", [&] { session.step(); });
 #include <functional>
 #include <string>
 

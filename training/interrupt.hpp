@@ -3,7 +3,7 @@
 // halfway. A second SIGINT or SIGTERM ends the program at once, as usual; a SIGHUP does not, since a session that ends
 // sends it beside others. Signals that were ignored before, as `nohup` and shells have it, stay ignored.
 //
-//     Interrupt interrupt;
+//     training::Interrupt interrupt;
 //     while (!interrupt.requested()) step();
 #include <array>
 #include <csignal>

@@ -2,7 +2,7 @@
 // What is drawn outside of a training's micro-batches: by the number of what it is for, whoever computes that and
 // whenever, and never what a micro-batch draws.
 //
-//     const NumberedDraws draws(context, NumberedDraws::Of::validations, 3);
+//     const training::NumberedDraws draws(context, training::NumberedDraws::Of::validations, 3);
 //     const Tensor noise = randn(context, {8, 2});           // the same for this batch of each validation
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 // The progress of a training for people: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 //
-//     Progress progress(2000, "tokens");
+//     training::Progress progress(2000, "tokens");
 //     progress.show({.step = 100, .loss = 2.5, .rate = 21000, .peak_bytes = 24'000'000});
 //     progress.end();
 #include <chrono>

@@ -1,8 +1,8 @@
 #pragma once
 // Lines for people on standard output, in which a path stays on its line, whatever its name holds.
 //
-//     say("saved to {}", path);
-//     say("peak {}", size_text(24'612'345));  // "peak 24.6 MB (24612345 bytes)"
+//     training::say("saved to {}", path);
+//     training::say("peak {}", training::size_text(24'612'345));  // "peak 24.6 MB (24612345 bytes)"
 #include <cstddef>
 #include <string>
 #include <utility>
