@@ -2,9 +2,9 @@
 // Makes a function of tensors from an op's struct. An op's own source file calls `apply<Op>`; programs call the
 // function that the file offers.
 //
-//     Tensor gelu(const Tensor& x) { return apply<Gelu>({}, x); }
-//     Tensor arange(Context& context, ...) { return apply<Arange>(context, {...}); }
-//     auto [values, indices] = apply<TopK>({.k = 3}, x);   // std::array<Tensor, 2>
+//     Tensor softmax(const Tensor& x) { return apply<ops::Softmax>({}, x); }
+//     Tensor arange(Context& context, ...) { return apply<ops::Arange>(context, {...}); }
+//     auto [mean, variance] = apply<ops::BatchMoments>({}, x);   // std::array<Tensor, 2>
 #include <array>
 #include <concepts>
 #include <new>

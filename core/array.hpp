@@ -3,7 +3,7 @@
 // contexts: no path leads from it to the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
 //
 //     Array y = exec.empty({2, 3}, Dtype::f32);
-//     exec.launch([&](auto& stream) { kernels::fill(stream, y.view(), 1.0); });
+//     exec.launch([&](auto& stream) { kernels::fill(stream, 1.0, y.view()); });
 //     if (!bias.defined()) { ... }  // an optional input that was not given
 #include <cstdint>
 #include <optional>

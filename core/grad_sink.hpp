@@ -5,7 +5,7 @@
 // makes one.
 //
 //     if (auto target = sink.destination(0)) {
-//         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.view(), target.beta); });
+//         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.beta, target.view()); });
 //     }
 //     if (sink.wanted(1)) sink.give(1, dy);
 //

@@ -8,7 +8,7 @@
 //     Parameters parameters(context);
 //     Parameters critic(context, {.name = "critic"});   // "critic.up.weight"
 //     Tensor weight = parameters.create("up.weight", {512, 128}, initializer);
-//     parameters.freeze("embedding.**");
+//     parameters.freeze("up.**");
 //     for (const Parameter& p : parameters.all()) fmt::print("{} {}\n", p.path, p.tensor.shape());
 //     std::vector<float> values = parameters.at("up.weight").tensor.to_vector<float>();
 //     parameters.set("up.weight", values);

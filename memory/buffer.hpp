@@ -4,7 +4,7 @@
 // another library.
 //
 //     Buffer buffer = Buffer::allocate(memory, 1024, 0, {});
-//     auto* values = static_cast<float*>(buffer.data());
+//     auto* values = reinterpret_cast<float*>(buffer.data());
 //     Buffer also = buffer;  // two owners now; buffer.unique() is false
 #include <cstddef>
 #include <cstdint>

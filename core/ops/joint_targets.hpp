@@ -6,7 +6,7 @@
 //     JointTargets targets(exec, sink);
 //     const JointTarget& dgamma = targets.ask(1);
 //     const JointTarget& dx = targets.ask(0, dy);   // last, since it may take over dy's storage
-//     exec.run<LayerNormGradientPlan>(..., {.x = dx, .gamma = dgamma});
+//     exec.run<kernels::LayerNormGradientPlan>(..., kernels::LayerNormGradients{.x = dx, .gamma = dgamma});
 #include <cstddef>
 
 #include <headroom/core/exec.hpp>

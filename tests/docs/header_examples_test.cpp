@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Those whose public headers are read, not the ones in folders named internal or test.
-constexpr const char* kLibraries[] = {"data", "dist", "files", "nn", "optim", "plan", "training"};
+constexpr const char* kLibraries[] = {"core", "data", "dist", "files", "memory", "nn", "optim", "plan", "training"};
 
 const fs::path root = headroom::test::source_path("");
 
