@@ -113,8 +113,8 @@ Context Context::dry(const Profile& profile, std::shared_ptr<DeviceMemory> memor
     if (!memory) {
         const memory::MemoryOptions options = training_memory(
             {.limit = profile.memory_limit, .reserve = profile.reserved_bytes(), .slack = profile.slack});
-        memory = std::make_shared<DeviceMemory>(
-            memory::make_simulated_driver({.properties = profile.device_memory()}), options);
+        memory = std::make_shared<DeviceMemory>(memory::make_simulated_driver({.properties = profile.device_memory()}),
+                                                options);
     }
     const DryStream stream{.threads = resolve_threads(profile.threads),
                            .capability = profile.model.capability,

@@ -108,8 +108,8 @@ class Context {
     /// Error for `memory`, which contexts on GPUs can't share; FileError if the `tuning_file` is damaged.
     static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
-    /// `memory`: another dry context's, where their contexts share one (`ContextOptions::memory`); null: its own. Errors:
-    /// Error for memory that is not simulated.
+    /// `memory`: another dry context's, where their contexts share one (`ContextOptions::memory`); null: its own.
+    /// Errors: Error for memory that is not simulated.
     static Context dry(const Profile& profile, std::shared_ptr<DeviceMemory> memory = nullptr);
     /// On the first GPU if there is one, else on the CPU.
     static Context best(ContextOptions options = {});

@@ -4,8 +4,10 @@
 // run, and with each engine. A context that was made with a group (`ContextOptions::group`) is one of its ranks, and
 // all of them do the same work in the same order; a dry context rehearses one of them (`Profile::ranks`).
 //
-//     if (Group* group = context.group()) sum_over_ranks(context.exec(), *group, gradients);
-//     const std::vector<std::string> hosts = gather(*group, host_name);      // in the order of ranks, on each rank
+//     if (Group* group = context.group()) {
+//         sum_over_ranks(context.exec(), *group, gradients);
+//         const std::vector<std::string> hosts = gather(*group, host_name);  // in the order of ranks, on each rank
+//     }
 //
 // Engines derive from `Group`: MPI (dist/world.hpp), NCCL (dist/nccl.hpp), threads (dist/threads.hpp), and the
 // rehearsed one below.

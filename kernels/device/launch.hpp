@@ -48,7 +48,7 @@ template <class Kernel, class... Args>
 __global__ void __launch_bounds__(max_threads<Kernel>())
     entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
 #if defined(__CUDA_ARCH__)
-    if constexpr (10 * kCapabilityFor < Kernel >> __CUDA_ARCH__) {
+    if constexpr (__CUDA_ARCH__ < 10 * kCapabilityFor<Kernel>) {
         __trap();  // `launch` has refused it
     } else
 #endif

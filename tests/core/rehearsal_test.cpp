@@ -116,7 +116,8 @@ std::vector<MemoryPeak> peaks_beside(Context& teacher, Context& pupil) {
 }
 
 TEST(Rehearsal, TakesContextsThatShareMemoryTogether) {
-    Context teacher = Context::cpu({.threads = 1}), pupil = Context::cpu({.threads = 1, .memory = teacher.shared_memory()});
+    Context teacher = Context::cpu({.threads = 1}),
+            pupil = Context::cpu({.threads = 1, .memory = teacher.shared_memory()});
     const std::vector<MemoryPeak> real = peaks_beside(teacher, pupil);
     std::vector<MemoryPeak> dry;
     const MemoryPeak peak = rehearse(teacher.profile(), [&](Context& first) {

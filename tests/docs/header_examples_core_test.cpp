@@ -124,9 +124,11 @@ void graph_example(Context& context, const Model& model, Tensor x, Tensor y) {
     forward.launch();
 }
 
-void group_example(Context& context, Group* group, Array gradients, std::string host_name) {
-    if (Group* group = context.group()) sum_over_ranks(context.exec(), *group, gradients);
-    const std::vector<std::string> hosts = gather(*group, host_name);
+void group_example(Context& context, Array gradients, std::string host_name) {
+    if (Group* group = context.group()) {
+        sum_over_ranks(context.exec(), *group, gradients);
+        const std::vector<std::string> hosts = gather(*group, host_name);
+    }
 }
 
 void loss_example(const Model& model, optim::GradientAccumulator& accumulator, Tensor logits, Tensor targets,
