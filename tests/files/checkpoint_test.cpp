@@ -153,6 +153,16 @@ TEST_F(Checkpoint, ATrainingIsResumedUnderItsOwnNamesAlone) {
     EXPECT_FALSE(is_checkpoint(SafetensorsFile(path)));
 }
 
+/// Of a checkpoint whose names all begin alike: without an optimizer's state.
+TEST_F(Checkpoint, AParameterIsNotTakenForAStateOfItself) {
+    Parameters saved(first), wanted(second);
+    const nn::Linear up(nn::Path(saved) / "net" / "up", 3, 5), down(nn::Path(saved) / "net" / "down", 5, 2);
+    const nn::Linear alone(nn::Path(wanted) / "net" / "up", 3, 5);
+    save_checkpoint(path, first, {saved});
+    EXPECT_THAT([&] { load_parameters(SafetensorsFile(path), wanted); },
+                throws<Error>("holds net.down.bias, which the model has not; tensors that differ: 2"));
+}
+
 TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {
     Model saved(first, 5), loaded(second, 5);
     save_parameters(path, saved.parameters);
