@@ -187,6 +187,7 @@ TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
     const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     const Points points(values, {1}, values);
     std::array<std::uint64_t, 3> replayed{};
+    std::array<double, 3> seconds{};
     dist::run_ranks(3, [&](const std::shared_ptr<Group>& group) {
         Context context = rank_of(group);
         const Report report =
@@ -201,9 +202,12 @@ TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
                 .run(context);
         EXPECT_EQ(report.forecast.replayed_ops, report.last_step.replayed_ops) << group->rank();
         replayed[static_cast<std::size_t>(group->rank())] = report.last_step.replayed_ops;
+        seconds[static_cast<std::size_t>(group->rank())] = report.forecast.step_seconds.value_or(0);
     });
     EXPECT_GT(replayed[2], 0u);
     EXPECT_EQ(replayed, (std::array{2 * replayed[2], 2 * replayed[2], replayed[2]}));
+    EXPECT_GT(seconds[2], 0);
+    EXPECT_EQ(seconds, (std::array{2 * seconds[2], 2 * seconds[2], seconds[2]})) << "by rates, outside of ops none";
 }
 
 /// With a figure that is no share of something.
