@@ -13,6 +13,7 @@
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/dist/threads.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
@@ -132,6 +133,29 @@ TEST(LastStep, AValidationIsLongWhateverStepsTake) {
         EXPECT_EQ(Trainer(task<Validating>(saved, &found), options).run(context).steps, 2);
     });
     EXPECT_TRUE(found);
+}
+
+TEST(LastStep, AStepBeforeTheLastOneIsNotKept) {
+    for (const bool long_again : {false, true}) {
+        const test::ScratchFolder folder;
+        const std::string saved = folder.path() / "saved";
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        Session session(context, task<Watched>(Meanwhile([](std::int64_t) {})), steps_of(1));
+        const Interrupt interrupt;
+        LastStep last(session, saved, interrupt);
+        for (const double seconds : {1.0, long_again ? 1.0 : 0.01}) {
+            session.step();
+            last.keep(seconds);
+        }
+        std::raise(SIGTERM);
+        if (long_again) {
+            EXPECT_TRUE(appears(saved));
+            EXPECT_EQ(files::SafetensorsFile(saved).metadata().at("steps"), "2");
+        } else {
+            sleep(0.3);
+            EXPECT_FALSE(std::filesystem::exists(saved));
+        }
+    }
 }
 
 TEST(LastStep, WhatIsNotKeptIsSaid) {
