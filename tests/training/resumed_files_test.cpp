@@ -9,9 +9,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/reduce.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
+#include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -29,6 +34,23 @@ class Validated final : public test::OneLayerTask {
   private:
     std::vector<double> losses_;
     std::size_t validations_ = 0;
+};
+
+/// Draws in each loss and each validation, one of which may not be read to its end.
+class Noisy final : public test::OneLayerTask {
+  public:
+    Noisy(Parameters& parameters, std::int64_t, const bool* broken) : test::OneLayerTask(parameters), broken_(broken) {}
+    Loss loss(const Batch& batch) override {
+        return Loss(test::OneLayerTask::loss(batch).sum() * sum(randn(context_, {1})), 1);
+    }
+    Validation validate(const Watch&) override {
+        const Tensor drawn = randn(context_, {1});
+        if (!context_.dry() && *broken_) throw FileError("a.jpg: damaged");
+        return {.loss = 1};
+    }
+
+  private:
+    const bool* broken_;
 };
 
 class ResumedFiles : public ::testing::Test {
@@ -63,6 +85,21 @@ TEST_F(ResumedFiles, WhatIsSavedWhereItIsValidatedKnowsTheBest) {
     });
     run(trainer);
     EXPECT_THAT(told, ElementsAre("2: 3, 0", "4: 2, 0", "6: 2, 1"));
+}
+
+TEST_F(ResumedFiles, WhatIsSavedBehindAValidationThatCanNotBeReadGoesOnWithTheSameDraws) {
+    TrainerOptions options = usual(5);
+    options.validate_every = 2;
+    bool broken = false;
+    const MakeTask task = training::task<Noisy>(&broken);
+    const std::string whole = run({task, options}).state_sha256;
+    TrainerOptions rest = options;
+    options.save = rest.resume = path("saved");
+    broken = true;
+    EXPECT_THROW(run({task, options}), UnreadableBatch);
+    broken = false;
+    EXPECT_EQ(files::SafetensorsFile(rest.resume).metadata().at("steps"), "2");
+    EXPECT_EQ(run({task, rest}).state_sha256, whole);
 }
 
 /// As a full disk, or a machine that stops, may leave it.
