@@ -4,7 +4,7 @@
 //
 //     upload(exec, contiguous_view(values.data(), Dtype::f32, shape), array);
 //     const WorkPoint uploaded(exec);                                                     // waits for nothing
-//     download(exec, array, contiguous_view(values.data(), Dtype::f64, array.shape()));   // waits for all, converts
+//     download(exec, array, contiguous_view(doubles.data(), Dtype::f64, array.shape()));  // waits for all, converts
 //     download(exec, array, contiguous_view(values.data(), Dtype::f32, shape), &uploaded);
 #include <memory>
 #include <string_view>

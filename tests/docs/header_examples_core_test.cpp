@@ -242,9 +242,10 @@ void tensor_index_example(Tensor x) {
 }
 
 void transfer_example(Exec& exec, std::vector<float> values, Shape shape, Array array) {
+    std::vector<double> doubles(values.size());
     upload(exec, contiguous_view(values.data(), Dtype::f32, shape), array);
     const WorkPoint uploaded(exec);
-    download(exec, array, contiguous_view(values.data(), Dtype::f64, array.shape()));
+    download(exec, array, contiguous_view(doubles.data(), Dtype::f64, array.shape()));
     download(exec, array, contiguous_view(values.data(), Dtype::f32, shape), &uploaded);
 }
 
