@@ -17,7 +17,7 @@ constexpr int kVectors = 2;                         // of a row of b's panel
 constexpr int kRows = kVectorBytes == 64 ? 12 : 6;  // of a's panel: its sums leave registers for the operands
 template <class T>
 constexpr std::int64_t kColumns = kVectors* kLanes<T>;
-constexpr std::int64_t kDepth = 192;                      // of k: panels of a and b share the first cache
+constexpr std::int64_t kDepth = 192;                      // of k: a panel of a and one of b share the first cache
 constexpr std::int64_t kBlockRows = 516 / kRows * kRows;  // a block of a stays in the second cache,
 constexpr std::int64_t kGroup = 8;                        // and beside it so many panels of b
 constexpr std::int64_t kLeastRows = 8 * kRows;            // of a thread; with fewer, columns are shared out
@@ -76,16 +76,27 @@ void pack_rows(const T* a, std::int64_t row, std::int64_t column, std::int64_t r
     }
 }
 
-/// The same from rows that are contiguous along m, each read once.
+/// The same from rows that are contiguous along m, a few p at a time: what is read and written meanwhile stays in the
+/// first cache.
 template <class T>
 void pack_columns(const T* a, std::int64_t column, std::int64_t rows, std::int64_t depth, T* out) {
-    for (std::int64_t p = 0; p < depth; ++p) {
-        const T* const from = a + p * column;
-        T* to = out + p * kRows;
-        std::int64_t i = 0;
-        for (; i + kRows <= rows; i += kRows, to += kRows * depth) std::copy_n(from + i, kRows, to);
-        if (i == rows) continue;
-        for (std::int64_t r = 0; r < kRows; ++r) to[r] = i + r < rows ? from[i + r] : T{0};
+    constexpr std::int64_t lanes = kLanes<T>, width = round_up(std::int64_t{kRows}, lanes), at_once = 16;
+    for (std::int64_t first = 0; first < depth; first += at_once) {
+        const std::int64_t last = std::min(first + at_once, depth);
+        for (std::int64_t i = 0; i < rows; i += kRows) {
+            const T* from = a + first * column + i;
+            T* to = out + i * depth + first * kRows;
+            std::int64_t p = first;
+            // What vectors store behind a row is the next one's, which comes later; the panel's last row has none.
+            const std::int64_t by_vectors = i + width <= rows ? std::min(last, depth - 1) : first;
+            for (; p < by_vectors; ++p, from += column, to += kRows) {
+#pragma GCC unroll 2
+                for (std::int64_t j = 0; j < width; j += lanes) store_vector<T>(load_vector(from + j), to + j);
+            }
+            for (; p < last; ++p, from += column, to += kRows) {
+                for (std::int64_t r = 0; r < kRows; ++r) to[r] = i + r < rows ? from[r] : T{0};
+            }
+        }
     }
 }
 
@@ -183,11 +194,10 @@ class Share {
     void multiply_group(std::int64_t first, std::int64_t last) const {
         pack_b(first, last);
         const bool accumulate = begin_ > 0 || p_.beta != 0;
-        for (std::int64_t column = first; column < last; column += kColumns<T>) {
-            const T* const b = w_.b + (column - first) * depth_;
-            const std::int64_t columns = std::min(kColumns<T>, last - column);
-            for (std::int64_t i = 0; i < rows_; i += kRows)
-                tile(w_.a + i * depth_, b, row_ + i, std::min<std::int64_t>(kRows, rows_ - i), column, columns,
+        for (std::int64_t i = 0; i < rows_; i += kRows) {  // along rows of c, whose pages may be one each
+            for (std::int64_t column = first; column < last; column += kColumns<T>)
+                tile(w_.a + i * depth_, w_.b + (column - first) * depth_, row_ + i,
+                     std::min<std::int64_t>(kRows, rows_ - i), column, std::min(kColumns<T>, last - column),
                      accumulate);
         }
         if (begin_ + depth_ < p_.k || (!p_.has_bias && p_.activation == Activation::none)) return;

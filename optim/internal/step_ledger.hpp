@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include <headroom/core/context.hpp>
 #include <headroom/core/loss.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/optim/loss_scale.hpp>

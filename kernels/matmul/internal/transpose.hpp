@@ -30,6 +30,13 @@ template <class T, int Step>
     if constexpr (Step > 1) exchange_all<T, Step / 2>(rows);
 }
 
+/// Half a vector from each.
+template <class T, int... Lane>
+[[gnu::always_inline]] inline Vector<T> join(const T* a, const T* b, std::integer_sequence<int, Lane...>) {
+    typedef T Half __attribute__((vector_size(kVectorBytes / 2), aligned(alignof(T)), may_alias));
+    return __builtin_shufflevector(*reinterpret_cast<const Half*>(a), *reinterpret_cast<const Half*>(b), Lane...);
+}
+
 }  // namespace transposition
 
 /// Exchanges rows and columns of kLanes<T> vectors.
@@ -41,13 +48,16 @@ template <class T>
 /// out[j * out_row + i] = source[i * source_row + j] for i, j in [0, kLanes<T>). T is float or double.
 template <class T>
 inline void transpose_block(const T* source, std::int64_t source_row, T* out, std::int64_t out_row) {
-    constexpr int lanes = static_cast<int>(kLanes<T>);
+    constexpr int lanes = static_cast<int>(kLanes<T>), half = lanes / 2;
     Vector<T> rows[lanes];
 #pragma GCC unroll 16
-    for (int i = 0; i < lanes; ++i) {
-        rows[i] = load_vector(source + i * source_row);
+    for (int i = 0; i < half; ++i) {  // halves are exchanged as they are read: a load can do it, a shuffle need not
+        const T* const row = source + i * source_row;
+        const T* const below = row + half * source_row;
+        rows[i] = transposition::join<T>(row, below, std::make_integer_sequence<int, lanes>{});
+        rows[i + half] = transposition::join<T>(row + half, below + half, std::make_integer_sequence<int, lanes>{});
     }
-    transpose_registers<T>(rows);
+    transposition::exchange_all<T, half / 2>(rows);
 #pragma GCC unroll 16
     for (int i = 0; i < lanes; ++i) store_vector<T>(rows[i], out + i * out_row);
 }
