@@ -17,14 +17,16 @@ constexpr int kVectors = 2;                         // of a row of b's panel
 constexpr int kRows = kVectorBytes == 64 ? 12 : 6;  // of a's panel: its sums leave registers for the operands
 template <class T>
 constexpr std::int64_t kColumns = kVectors* kLanes<T>;
-constexpr std::int64_t kDepth = 192;                      // of k: a panel of a and one of b share the first cache
-constexpr std::int64_t kBlockRows = 516 / kRows * kRows;  // a block of a stays in the second cache,
-constexpr std::int64_t kGroup = 8;                        // and beside it so many panels of b
-constexpr std::int64_t kLeastRows = 8 * kRows;            // of a thread; with fewer, columns are shared out
+constexpr std::int64_t kDepth = 192;                        // of k: a panel of a and one of b share the first cache
+constexpr std::int64_t kBlockRows = 516 / kRows * kRows;    // a block of a stays in the second cache,
+constexpr std::int64_t kGroup = 8;                          // and beside it so many panels of b
+constexpr std::int64_t kFewColumns = 512;                 // of c: packing rows of a costs more than it saves
+constexpr std::int64_t kLeastRows = 8 * kRows;              // of a thread; with fewer, columns are shared out
 
-/// a b for one panel of each, added to c or in its place.
-template <class T, int Vectors>
-void multiply(const T* a, const T* b, std::int64_t depth, T* c, std::int64_t c_row, bool accumulate) {
+/// a b for one panel of each, added to c or in its place. Rows of a that are not packed are contiguous, `a_row` apart.
+template <class T, int Vectors, bool Packed>
+void multiply(const T* a, std::int64_t a_row, const T* b, std::int64_t depth, T* c, std::int64_t c_row,
+              bool accumulate) {
     Vector<T> sum[kRows][Vectors];
 #pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
@@ -39,11 +41,11 @@ void multiply(const T* a, const T* b, std::int64_t depth, T* c, std::int64_t c_r
         for (int j = 0; j < Vectors; ++j) row[j] = load_vector(b + j * kLanes<T>);
 #pragma GCC unroll 12
         for (int i = 0; i < kRows; ++i) {
-            const T element = a[i];
+            const T element = a[Packed ? i : i * a_row];
 #pragma GCC unroll 2
             for (int j = 0; j < Vectors; ++j) sum[i][j] += element * row[j];
         }
-        a += kRows;
+        a += Packed ? kRows : 1;
         b += Vectors * kLanes<T>;
     }
 #pragma GCC unroll 12
@@ -139,6 +141,7 @@ class Share {
     Share(const Problem& p, Workspace<T> workspace) : p_(p), w_(workspace) {}
 
     void compute(std::int64_t first_row, std::int64_t last_row, std::int64_t first_column, std::int64_t last_column) {
+        rows_in_place_ = p_.a_depth == 1 && last_column - first_column <= kFewColumns;
         for (std::int64_t row = first_row; p_.beta != 0 && p_.beta != 1 && row < last_row; ++row) {
             T* const c = c_at(row, 0);
             for (std::int64_t j = first_column; j < last_column; ++j) c[j] *= static_cast<T>(p_.beta);
@@ -161,13 +164,14 @@ class Share {
         return reinterpret_cast<T*>(p_.c_at(row * p_.c_row + column));
     }
 
+    const T* a_at(std::int64_t row) const {
+        return reinterpret_cast<const T*>(p_.a_at(row * p_.a_row + begin_ * p_.a_depth));
+    }
+
     void pack_a() const {
-        const T* const a = reinterpret_cast<const T*>(p_.a_at(row_ * p_.a_row + begin_ * p_.a_depth));
-        if (p_.a_row == 1 && p_.a_depth != 1) {
-            pack_columns(a, p_.a_depth, rows_, depth_, w_.a);
-        } else {
-            pack_rows(a, p_.a_row, p_.a_depth, rows_, depth_, w_.a);
-        }
+        if (p_.a_row == 1 && p_.a_depth != 1) return pack_columns(a_at(row_), p_.a_depth, rows_, depth_, w_.a);
+        const std::int64_t in_place = rows_in_place_ ? rows_ / kRows * kRows : 0;
+        pack_rows(a_at(row_ + in_place), p_.a_row, p_.a_depth, rows_ - in_place, depth_, w_.a + in_place * depth_);
     }
 
     /// [panel][p][column]; columns that are missing in the last one are zeros.
@@ -196,9 +200,7 @@ class Share {
         const bool accumulate = begin_ > 0 || p_.beta != 0;
         for (std::int64_t i = 0; i < rows_; i += kRows) {  // along rows of c, whose pages may be one each
             for (std::int64_t column = first; column < last; column += kColumns<T>)
-                tile(w_.a + i * depth_, w_.b + (column - first) * depth_, row_ + i,
-                     std::min<std::int64_t>(kRows, rows_ - i), column, std::min(kColumns<T>, last - column),
-                     accumulate);
+                tile(i, w_.b + (column - first) * depth_, column, std::min(kColumns<T>, last - column), accumulate);
         }
         if (begin_ + depth_ < p_.k || (!p_.has_bias && p_.activation == Activation::none)) return;
         Problem rest = p_;  // what was in c is part of the sums
@@ -210,12 +212,21 @@ class Share {
         }
     }
 
-    void tile(const T* a, const T* b, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
-              bool accumulate) const {
-        const bool narrow = columns <= kLanes<T>;
+    /// Rows of the block from its `first` on.
+    void tile(std::int64_t first, const T* b, std::int64_t column, std::int64_t columns, bool accumulate) const {
+        const std::int64_t row = row_ + first, rows = std::min<std::int64_t>(kRows, rows_ - first);
+        const bool in_place = rows_in_place_ && rows == kRows, narrow = columns <= kLanes<T>;
         const std::int64_t width = narrow ? kLanes<T> : kColumns<T>;
         const auto multiply_into = [&](T* c, std::int64_t c_row, bool adds) {
-            narrow ? multiply<T, 1>(a, b, depth_, c, c_row, adds) : multiply<T, kVectors>(a, b, depth_, c, c_row, adds);
+            if (in_place) {
+                const T* const a = a_at(row);
+                narrow ? multiply<T, 1, false>(a, p_.a_row, b, depth_, c, c_row, adds)
+                       : multiply<T, kVectors, false>(a, p_.a_row, b, depth_, c, c_row, adds);
+            } else {
+                const T* const a = w_.a + first * depth_;
+                narrow ? multiply<T, 1, true>(a, 0, b, depth_, c, c_row, adds)
+                       : multiply<T, kVectors, true>(a, 0, b, depth_, c, c_row, adds);
+            }
         };
         if (rows == kRows && columns == width) return multiply_into(c_at(row, column), p_.c_row, accumulate);
         T edge[kRows * kColumns<T>];
@@ -228,6 +239,7 @@ class Share {
 
     const Problem& p_;
     const Workspace<T> w_;
+    bool rows_in_place_ = false;          ///< whole panels of a are read where they lie
     std::int64_t row_ = 0, rows_ = 0;     ///< of the block of a
     std::int64_t begin_ = 0, depth_ = 0;  ///< of k
 };
