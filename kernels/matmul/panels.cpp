@@ -17,11 +17,11 @@ constexpr int kVectors = 2;                         // of a row of b's panel
 constexpr int kRows = kVectorBytes == 64 ? 12 : 6;  // of a's panel: its sums leave registers for the operands
 template <class T>
 constexpr std::int64_t kColumns = kVectors* kLanes<T>;
-constexpr std::int64_t kDepth = 192;                        // of k: a panel of a and one of b share the first cache
-constexpr std::int64_t kBlockRows = 516 / kRows * kRows;    // a block of a stays in the second cache,
-constexpr std::int64_t kGroup = 8;                          // and beside it so many panels of b
+constexpr std::int64_t kDepth = 192;                      // of k: a panel of a and one of b share the first cache
+constexpr std::int64_t kBlockRows = 516 / kRows * kRows;  // a block of a stays in the second cache,
+constexpr std::int64_t kGroup = 8;                        // and beside it so many panels of b
 constexpr std::int64_t kFewColumns = 512;                 // of c: packing rows of a costs more than it saves
-constexpr std::int64_t kLeastRows = 8 * kRows;              // of a thread; with fewer, columns are shared out
+constexpr std::int64_t kLeastRows = 8 * kRows;            // of a thread; with fewer, columns are shared out
 
 /// a b for one panel of each, added to c or in its place. Rows of a that are not packed are contiguous, `a_row` apart.
 template <class T, int Vectors, bool Packed>
