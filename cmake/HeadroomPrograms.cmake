@@ -44,6 +44,7 @@ function(headroom_examples)
             headroom_precompile(${library} REUSE_FROM example_program)
         endif()
     endforeach()
+    target_link_libraries(example_compare PUBLIC example_models example_speed)
     set(commit ${PROJECT_BINARY_DIR}/commit/commit.hpp)  # looked for anew by each build
     add_custom_target(headroom_commit BYPRODUCTS ${commit}
         COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${commit} -P ${PROJECT_SOURCE_DIR}/cmake/write_commit.cmake)
@@ -67,10 +68,29 @@ function(headroom_examples)
         install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # those that were built
         set_property(GLOBAL APPEND PROPERTY HEADROOM_EXAMPLE_PROGRAMS ${name})
     endforeach()
+    headroom_examples_component()
     install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/convert_pth DESTINATION ${CMAKE_INSTALL_BINDIR})
     set(peers train training tokens images pixels recurrent profiled_peak)  # of memory_speed
     list(TRANSFORM peers REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/bench/peers/\\1.py")
     install(FILES ${peers} DESTINATION ${CMAKE_INSTALL_DATADIR}/headroom/peers)
+endfunction()
+
+# headroom::examples, component examples of the installed package: memory_speed and what_fits for models of users, in one
+# archive.
+function(headroom_examples_component)
+    add_library(headroom_examples STATIC)
+    add_library(headroom::examples ALIAS headroom_examples)
+    foreach(library compare speed models program)
+        target_sources(headroom_examples PRIVATE $<TARGET_OBJECTS:example_${library}>)
+    endforeach()
+    set_target_properties(headroom_examples PROPERTIES EXPORT_NAME examples LINKER_LANGUAGE CXX)
+    target_compile_features(headroom_examples PUBLIC cxx_std_20)
+    headroom_include_root(headroom_examples INTERFACE examples)
+    target_include_directories(headroom_examples INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    get_property(below GLOBAL PROPERTY HEADROOM_LIBRARIES)
+    set_property(GLOBAL PROPERTY HEADROOM_USES_examples ${below})
+    list(TRANSFORM below PREPEND headroom_)
+    target_link_libraries(headroom_examples PUBLIC ${below})
 endfunction()
 
 # What tests and benchmarks of a library may use, so that those of memory build without core. Folders that are not named

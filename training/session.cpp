@@ -70,6 +70,12 @@ std::vector<std::string> checked(std::vector<std::string> figures) {
     return figures;
 }
 
+/// Errors: Error without a task.
+std::unique_ptr<Task> checked(std::unique_ptr<Task> task) {
+    if (!task) throw Error("the function that makes the task returned none; return a std::make_unique of your task");
+    return task;
+}
+
 TrainerOptions checked(Context& context, TrainerOptions options) {
     check(options);
     if (options.autocast) context.exec().check_dtype("", *options.autocast);  // before anything is allocated
@@ -88,7 +94,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
       seed_(context.seed()),
       options_(checked(context, std::move(options))),
       parameters_(context, {.name = options_.parameters, .shard = options_.shard}),
-      task_(make_task(parameters_, options_.batch)),
+      task_(checked(make_task(parameters_, options_.batch))),
       optimizer_(options_.optimizer(parameters_)),
       accumulator_(std::in_place, parameters_, *optimizer_,
                    optim::GradientAccumulatorOptions{

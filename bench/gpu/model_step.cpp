@@ -50,7 +50,7 @@ struct Work {
           options(models::options_of(model(flags), sizes, flags.dtype, "sgd")) {
         options.recompute = model(flags).way(flags.recompute).name;
     }
-    static const models::Model& model(const Flags& flags) { return models::all().at(flags.model); }
+    static const models::Model& model(const Flags& flags) { return models::named(models::all(), flags.model); }
 
     models::Sizes sizes;
     training::MakeTask task;
@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
     Flags flags;
     CLI::App app("Times training steps of a model on random data.", "model_step");
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cpu", "cuda", "dry"}))->capture_default_str();
-    app.add_option("--model", flags.model)->check(CLI::IsMember(models::all()))->capture_default_str();
+    app.add_option("--model", flags.model)->check(CLI::IsMember(models::names(models::all())))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute, "one of the model's ways")->capture_default_str();
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();

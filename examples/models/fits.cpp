@@ -1,6 +1,7 @@
 #include <headroom/examples/models/fits.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -112,7 +113,7 @@ class Method {
         const training::Trainer trainer(models::task_of(model_, asked), std::move(options));
         return name_ == "plan" ? by_plan(gpu_, trainer) : by_hand(gpu_, trainer);
     }
-    /// None for a batch of few samples that is refused.
+    /// None for a batch of few samples that is refused. A task may refuse more than its data has: without end.
     std::optional<std::size_t> floor_of(std::int64_t size) {
         if (const auto known = floors_.find(size); known != floors_.end()) return known->second;
         const bool of_batch = question_.largest == "batch";
@@ -120,8 +121,8 @@ class Method {
             const auto split_batch = of_batch ? std::optional(false) : question_.split_batch;
             return floors_[size] = needs_of(resized(sizes_, question_.largest, size), split_batch).floor_bytes;
         } catch (const Error&) {
-            if (!of_batch || size >= sizes_.batch) throw;
-            return floors_[size] = std::nullopt;
+            if (!of_batch || size == sizes_.batch || (size > sizes_.batch && !model_.task)) throw;
+            return floors_[size] = size < sizes_.batch ? std::nullopt : std::optional(SIZE_MAX);
         }
     }
 
@@ -136,8 +137,7 @@ class Method {
 
 }  // namespace
 
-std::vector<Row> rows_of(const std::string& name, const Question& question) {
-    const Model& model = models::all().at(name);
+std::vector<Row> rows_of(const Model& model, const Question& question) {
     std::vector<Row> rows;
     for (const std::string& method : methods_of(model, question)) {
         std::list<Method> known;
@@ -145,7 +145,7 @@ std::vector<Row> rows_of(const std::string& name, const Question& question) {
             auto found = std::ranges::find_if(known, [&](const Method& one) { return one.is_for(gpu); });
             if (found == known.end()) found = known.emplace(known.end(), model, question, method, gpu);
             rows.push_back(found->row(gpu));
-            rows.back().model = name;
+            rows.back().model = model.name;
         }
     }
     return rows;

@@ -3,7 +3,8 @@
 // sizes, as rehearsals say. Nothing is trained, and no GPU is needed. One search serves all GPUs that are equally fast.
 //
 //     fits::Question question{.gpus = {Profile::gpu(8'000'000'000), Profile::gpu(gpu_model("RTX 3090"))}};
-//     for (const fits::Row& row : fits::rows_of("gpt2", question)) fmt::print("{} {}\n", row.method, row.fits());
+//     const models::Model& gpt2 = models::named(models::all(), "gpt2");
+//     for (const fits::Row& row : fits::rows_of(gpt2, question)) fmt::print("{} {}\n", row.method, row.floor_bytes);
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,6 @@ std::vector<std::string> methods_of(const models::Model& model, const Question& 
 
 /// Method by method, and of each the GPUs in the question's order. A plan may be of smaller micro-batches, but for the
 /// largest batch, which is of one. Errors: those of the model for its sizes.
-std::vector<Row> rows_of(const std::string& name, const Question& question);
+std::vector<Row> rows_of(const models::Model& model, const Question& question);
 
 }  // namespace headroom::fits

@@ -1,6 +1,7 @@
 #include <headroom/examples/models/models.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <type_traits>
 
@@ -163,7 +164,9 @@ std::vector<Way> ways(std::vector<Way> most = {}) {
     return result;
 }
 
-Model classifier(MakeStep make, std::vector<Way> most = {}) { return {.ways = ways(std::move(most)), .make = make}; }
+Model classifier(MakeStep make, std::vector<Way> most = {}) {
+    return {.samples = Samples::images, .ways = ways(std::move(most)), .make = make};
+}
 
 Model resnet(const nn::ResNetOptions& options) {
     return classifier(class_step<nn::ResNet>(options),
@@ -172,25 +175,29 @@ Model resnet(const nn::ResNetOptions& options) {
 
 Model unet(const nn::UNetOptions& options) {
     return {.sizes = {.batch = 8, .height = 512, .width = 512, .classes = 2},
+            .samples = Samples::images,
             .ways = ways({{"blocks", {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}}),
             .make = class_step<nn::UNet>(options)};
 }
 
 Model mask_rcnn() {
     return {.sizes = {.batch = 2, .height = 800, .width = 1216, .classes = 91},
+            .samples = Samples::images,
             .ways = ways({{"blocks", {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}}),
             .make = mask_rcnn_step};
 }
 
 template <class Net>
 Model recurrent() {
-    return {
-        .reads_tokens = true, .chunks_logits = true, .ways = ways({{"layers", {}, true}}), .make = recurrent_step<Net>};
+    return {.samples = Samples::sequences,
+            .chunks_logits = true,
+            .ways = ways({{"layers", {}, true}}),
+            .make = recurrent_step<Net>};
 }
 
 Model bert() {
     return {.sizes = {.block = 512},
-            .reads_tokens = true,
+            .samples = Samples::sequences,
             .ways = ways({{"layers", {{"bert.encoder.layers.*", recompute_all()}}}}),
             .make = published_step<nn::BertForMaskedLm, nn::BertOptions>};
 }
@@ -202,32 +209,77 @@ std::vector<Way> ways_of_gpt() {
 
 Model gpt() {
     return {.sizes = {.width = 256, .block = 256, .classes = 65},
-            .reads_tokens = true,
+            .samples = Samples::sequences,
             .ways = ways_of_gpt(),
             .make = gpt_step};
 }
 
 Model gpt2() {
     return {.sizes = {.block = 1024},
-            .reads_tokens = true,
+            .samples = Samples::sequences,
             .chunks_logits = true,
             .ways = ways_of_gpt(),
             .make = published_step<nn::Gpt, nn::GptOptions>};
 }
 
 Model mlp() {
-    return {.sizes = {.height = 28, .width = 28, .classes = 10, .layers = 40}, .ways = ways(), .make = mlp_step};
+    return {.sizes = {.height = 28, .width = 28, .classes = 10, .layers = 40},
+            .samples = Samples::images,
+            .ways = ways(),
+            .make = mlp_step};
+}
+
+template <class T>
+std::vector<std::string> names_of(const std::vector<T>& all) {
+    std::vector<std::string> result;
+    for (const T& one : all) result.push_back(one.name);
+    return result;
+}
+
+/// A name that another one of `all` has as well; empty: there is none.
+template <class T>
+std::string name_of_two(const std::vector<T>& all) {
+    for (const T& one : all) {
+        if (std::ranges::count(all, one.name, &T::name) > 1) return one.name;
+    }
+    return "";
+}
+
+/// Errors: as `check`.
+void check(const Model& model) {
+    const std::string& name = model.name;
+    if (name.empty() || name.front() == '-' || name.find(',') != std::string::npos || name == "all")
+        throw Error(
+            fmt::format("a model is called \"{}\", which --model can't be given; use a name that does not begin "
+                        "with -, has no comma, and is not all",
+                        name));
+    if (!model.make == !model.task)
+        throw Error(fmt::format("the model {} has {}; set one of them, which makes its training", name,
+                                model.make ? "both make and task" : "neither make nor task"));
+    if (model.ways.empty() || !model.ways.front().policies.empty() || model.ways.front().checkpoint)
+        throw Error(fmt::format(
+            "the ways of the model {} do not begin with one that keeps all; put models::Way{{}} before the others",
+            name));
+    if (const std::string twice = name_of_two(model.ways); !twice.empty())
+        throw Error(fmt::format("two ways of the model {} are called {}; give each a name of its own", name, twice));
+    if (std::ranges::count(model.ways, "plan", &Way::name) > 0)
+        throw Error(
+            fmt::format("a way of the model {} is called plan, as plans for a budget are; give it another name", name));
+    if (model.task && model.chunks_logits)
+        throw Error(fmt::format("the model {} has chunks_logits, which a task can't show; leave it out", name));
 }
 
 }  // namespace
 
+std::string plural(Samples samples) {
+    return samples == Samples::images ? "images" : samples == Samples::sequences ? "sequences" : "samples";
+}
+
 const Way& Model::way(const std::string& name) const {
     const auto found = std::ranges::find(ways, name, &Way::name);
     if (found != ways.end()) return *found;
-    std::vector<std::string> names;
-    for (const Way& way : ways) names.push_back(way.name);
-    throw Error(
-        fmt::format("the model has no way of recomputing that is called {}; it has {}", name, fmt::join(names, ", ")));
+    throw Error(fmt::format("the model has no way of recomputing that is called {}; it has {}", name,
+                            fmt::join(names_of(ways), ", ")));
 }
 
 Sizes Model::completed(Sizes given) const {
@@ -239,29 +291,55 @@ Sizes Model::completed(Sizes given) const {
 }
 
 std::string Model::inputs(const Sizes& given) const {
-    return reads_tokens ? fmt::format("{} sequences of {} tokens", given.batch, given.block)
-                        : fmt::format("{} images of {} x {}", given.batch, given.height, given.width);
+    const std::string count = fmt::format("{} {}", given.batch, plural(samples));
+    return samples == Samples::images      ? fmt::format("{} of {} x {}", count, given.height, given.width)
+           : samples == Samples::sequences ? fmt::format("{} of {} tokens", count, given.block)
+                                           : count;
 }
 
-const std::map<std::string, Model>& all() {
-    static const std::map<std::string, Model> models{
-        {"resnet18", resnet(nn::ResNetOptions::resnet18())},
-        {"resnet34", resnet(nn::ResNetOptions::resnet34())},
-        {"resnet50", resnet(nn::ResNetOptions::resnet50())},
-        {"resnet101", resnet(nn::ResNetOptions::resnet101())},
-        {"resnet152", resnet(nn::ResNetOptions::resnet152())},
-        {"vgg16", classifier(class_step<nn::Vgg>(nn::VggOptions::vgg16()))},
-        {"vgg16_bn", classifier(class_step<nn::Vgg>(nn::VggOptions{.batch_norm = true}))},
-        {"unet", unet({})},
-        {"unet_bilinear", unet({.bilinear = true})},
-        {"maskrcnn", mask_rcnn()},
-        {"lstm", recurrent<nn::Lstm>()},
-        {"gru", recurrent<nn::Gru>()},
-        {"bert", bert()},
-        {"gpt", gpt()},
-        {"gpt2", gpt2()},
-        {"mlp", mlp()}};
+const std::vector<Model>& all() {
+    static const std::vector<Model> models = [] {
+        std::map<std::string, Model> named{
+            {"resnet18", resnet(nn::ResNetOptions::resnet18())},
+            {"resnet34", resnet(nn::ResNetOptions::resnet34())},
+            {"resnet50", resnet(nn::ResNetOptions::resnet50())},
+            {"resnet101", resnet(nn::ResNetOptions::resnet101())},
+            {"resnet152", resnet(nn::ResNetOptions::resnet152())},
+            {"vgg16", classifier(class_step<nn::Vgg>(nn::VggOptions::vgg16()))},
+            {"vgg16_bn", classifier(class_step<nn::Vgg>(nn::VggOptions{.batch_norm = true}))},
+            {"unet", unet({})},
+            {"unet_bilinear", unet({.bilinear = true})},
+            {"maskrcnn", mask_rcnn()},
+            {"lstm", recurrent<nn::Lstm>()},
+            {"gru", recurrent<nn::Gru>()},
+            {"bert", bert()},
+            {"gpt", gpt()},
+            {"gpt2", gpt2()},
+            {"mlp", mlp()}};
+        std::vector<Model> result;
+        for (auto& [name, model] : named) {
+            model.name = name;
+            model.has_peer = true;
+            result.push_back(std::move(model));
+        }
+        return result;
+    }();
     return models;
+}
+
+std::vector<std::string> names(const std::vector<Model>& models) { return names_of(models); }
+
+const Model& named(const std::vector<Model>& models, const std::string& name) {
+    const auto found = std::ranges::find(models, name, &Model::name);
+    if (found != models.end()) return *found;
+    throw Error(fmt::format("there is no model {}; there are {}", name, fmt::join(names(models), ", ")));
+}
+
+void check(const std::vector<Model>& models) {
+    if (models.empty()) throw Error("there is no model to compare; pass at least one");
+    for (const Model& model : models) check(model);
+    if (const std::string twice = name_of_two(models); !twice.empty())
+        throw Error(fmt::format("two models are called {}; give each a name of its own", twice));
 }
 
 }  // namespace headroom::models

@@ -1,13 +1,15 @@
 #pragma once
-// Whole models on random data, to be timed or rehearsed (examples/models/task.hpp). Each has its loss, inputs of any
-// size, and its own ways of recomputing. For data and weights of your own: nn/, and the programs train_*.
+// Models that memory_speed and what_fits compare (examples/compare): each has a name, its loss on inputs of any size or
+// a task of a `training::Trainer`, and its own ways of recomputing. `all` has published models on random data; yours is
+// one more, in a program of your own. Not for training: that is `training::Trainer`.
 //
-//     const models::Model& resnet = models::all().at("resnet50");
-//     const models::Step step = resnet.make(parameters, resnet.sizes);
-//     const Loss loss = step.loss(step.inputs);
+//     const models::Model points{.name = "points",                                            // on inputs that it draws
+//                                .sizes = {.batch = 64},
+//                                .make = [](Parameters& parameters, const models::Sizes& sizes) -> models::Step { ... }};
+//     const models::Model digits{.name = "digits", .task = training::task<Digits>(images, held_out)};  // on your data
+//     return compare::memory_speed(argc, argv, {points, digits});
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
 #include <headroom/core/tensor.hpp>
+#include <headroom/training/task.hpp>
 
 namespace headroom::models {
 
@@ -45,12 +48,23 @@ struct Step {
     std::function<Loss(const std::vector<Tensor>&)> loss_of_whole_logits = {};  ///< where `loss` takes chunks of them
 };
 
+/// What a sample of a batch is: of images with a height and a width, of sequences with a block. Others have no size.
+enum class Samples { others, images, sequences };
+/// "samples", "images", "sequences".
+std::string plural(Samples samples);
+
+/// One of `make` and `task` makes its training.
 struct Model {
-    Sizes sizes = {};  ///< usual ones
-    bool reads_tokens = false;
-    bool chunks_logits = false;  ///< its steps have a `loss_of_whole_logits`
-    std::vector<Way> ways = {};  ///< from keeping all to the least memory
-    std::function<Step(Parameters&, const Sizes&)> make;
+    std::string name = {};  ///< of --model: without a comma, not beginning with "-", and not "all"
+    Sizes sizes = {};       ///< usual ones, for flags that are not given
+    Samples samples = Samples::others;
+    bool chunks_logits = false;       ///< its steps have a `loss_of_whole_logits`
+    std::vector<Way> ways = {Way{}};  ///< from keeping all, which is the first, to the least memory
+    bool has_peer = false;            ///< bench/peers has PyTorch's training of it, for --peers
+    /// Makes module, inputs and loss for a micro-batch of `Sizes::batch` samples. Each training calls it anew.
+    std::function<Step(Parameters&, const Sizes&)> make = {};
+    /// Makes the task as a `Trainer` would, on its own data, which knows no size but the batch.
+    training::MakeTask task = {};
 
     /// Errors: Error that lists the ways if none has this name.
     const Way& way(const std::string& name) const;
@@ -61,6 +75,12 @@ struct Model {
 };
 
 /// By their names.
-const std::map<std::string, Model>& all();
+const std::vector<Model>& all();
+std::vector<std::string> names(const std::vector<Model>& models);
+/// Errors: Error that lists the names if none of the models has this one.
+const Model& named(const std::vector<Model>& models, const std::string& name);
+/// Errors: Error that says what to change if there is no model, or --model can't tell one from the others, or one
+/// lacks what makes its training.
+void check(const std::vector<Model>& models);
 
 }  // namespace headroom::models

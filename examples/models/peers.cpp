@@ -66,12 +66,9 @@ Output output_of(const std::vector<std::string>& words) {
 }  // namespace
 
 Peers::Peers(const Question& question, const std::string& device, int threads)
-    : command_{"python3",   script().string(),
-               "--model",   question.model,
-               "--device",  device,
-               "--threads", std::to_string(threads),
-               "--steps",   std::to_string(question.steps)} {
-    const models::Sizes sizes = models::all().at(question.model).completed(question.sizes);
+    : command_{"python3",   script().string(),       "--model", question.model.name,           "--device", device,
+               "--threads", std::to_string(threads), "--steps", std::to_string(question.steps)} {
+    const models::Sizes sizes = question.model.completed(question.sizes);
     for (const auto& [flag, size] :
          {std::pair("--height", sizes.height), std::pair("--width", sizes.width), std::pair("--block", sizes.block),
           std::pair("--classes", sizes.classes), std::pair("--layers", sizes.layers)}) {

@@ -2,7 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
 #include <headroom/training/endless_task.hpp>
 
 namespace headroom::models {
@@ -11,26 +15,38 @@ namespace {
 
 class ModelTask final : public training::EndlessTask {
   public:
-    ModelTask(Parameters& parameters, const Model& model, const Sizes& sizes, bool whole_logits)
-        : model_(model), step_(model.make(parameters, sizes)) {
-        if (whole_logits) step_.loss = step_.loss_of_whole_logits;
+    ModelTask(Parameters& parameters, Model model, const Sizes& sizes, bool whole_logits)
+        : model_(std::move(model)), step_(model_.make(parameters, sizes)) {
+        expect(step_.loss, "loss");
+        if (!whole_logits) return;
+        expect(step_.loss_of_whole_logits, "loss_of_whole_logits");
+        step_.loss = step_.loss_of_whole_logits;
     }
 
     void recompute(const std::string& name) override {
-        if (!name.empty() && model_.way(name).checkpoint) step_.checkpoint();
+        if (name.empty() || !model_.way(name).checkpoint) return;
+        expect(step_.checkpoint, "checkpoint");
+        step_.checkpoint();
     }
     Batch batch() override { return step_.inputs; }
     Loss loss(const Batch& batch) override { return step_.loss(batch); }
 
   private:
-    const Model& model_;
+    template <class Function>
+    void expect(const Function& function, const char* field) const {
+        if (!function)
+            throw Error(fmt::format("the model {} made a step without {}; set Step::{}", model_.name, field, field));
+    }
+
+    Model model_;
     Step step_;
 };
 
 }  // namespace
 
 training::MakeTask task_of(const Model& model, const Sizes& sizes, bool whole_logits) {
-    return [&model, sizes, whole_logits](Parameters& parameters, std::int64_t batch) {
+    if (model.task) return model.task;
+    return [model, sizes, whole_logits](Parameters& parameters, std::int64_t batch) {
         Sizes of_batch = sizes;
         of_batch.batch = batch;
         return std::make_unique<ModelTask>(parameters, model, of_batch, whole_logits);

@@ -12,8 +12,9 @@
 
 namespace headroom::models {
 
-/// Has the same random samples in each micro-batch, and no validation. `whole_logits`: the loss computes the logits of
-/// all tokens at once, where the model's own takes chunks of them.
+/// The model's own task, or one that has the inputs of `Model::make` in each micro-batch, and no validation.
+/// `whole_logits`: the loss computes the logits of all tokens at once, where the model's own takes chunks of them.
+/// Makes Error that names the model where its step lacks a function.
 training::MakeTask task_of(const Model& model, const Sizes& sizes, bool whole_logits = false);
 
 /// Of a training that keeps all, by any of the model's ways and as long as one likes, and says nothing. `dtype`: f32,

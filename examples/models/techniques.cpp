@@ -31,7 +31,7 @@ struct Setup {
     const Question& question;
     Profile profile;
     std::optional<plan::Costs> costs = {};
-    const models::Model& model = models::all().at(question.model);
+    const models::Model& model = question.model;
 
     Trainer trainer(const Row& row) const {
         return {models::task_of(model, question.sizes, row.whole_logits), row.options};
@@ -194,7 +194,8 @@ bool has_plan(const Row& row) { return row.budget > 0; }
 constexpr std::int64_t kMost = std::int64_t{1} << 20;
 constexpr std::size_t kEvents = 1'000'000;  // of a history
 
-/// The largest micro-batch that takes at most the bytes of the question.
+/// The largest micro-batch that takes at most the bytes of the question. A task may refuse more samples than its data
+/// has.
 std::optional<std::int64_t> largest_within(const Setup& setup,
                                            const std::function<std::size_t(std::int64_t batch)>& bytes_of) {
     if (setup.question.within == 0) return {};
@@ -202,8 +203,9 @@ std::optional<std::int64_t> largest_within(const Setup& setup,
         try {
             return bytes_of(batch) <= setup.question.within;
         } catch (const Error&) {
-            if (batch >= setup.question.sizes.batch) throw;
-            return {};
+            const std::int64_t asked = setup.question.sizes.batch;
+            if (batch == asked || (batch > asked && !setup.model.task)) throw;
+            return batch < asked ? std::nullopt : std::optional(false);
         }
     };
     return plan::largest_size(1, kMost, fits);
@@ -238,7 +240,7 @@ Rows rows_of(const Setup& setup) {
         for (Row& row : make(setup)) rows.push_back(std::move(row));
     }
     if (rows.empty())
-        throw Error(fmt::format("{} has nothing that {} would change on this device", setup.question.model,
+        throw Error(fmt::format("{} has nothing that {} would change on this device", setup.model.name,
                                 fmt::join(asked, " or ")));
     std::optional<std::int64_t> of_plans;
     if (std::ranges::any_of(rows, has_plan)) of_plans = largest_of_plans(setup);
@@ -256,19 +258,27 @@ Rows rows_of(const Setup& setup) {
     return rows;
 }
 
-/// Without micro-batches.
+/// Without micro-batches. Where a task's data has fewer samples, up to its last batch.
 std::vector<Larger> larger(const Setup& setup) {
     std::vector<std::pair<std::string, Setup>> machines{{plan::Machine::of(setup.profile).name, setup}};
     if (!setup.profile.cuda())
         machines.emplace_back("H100", Setup{.question = setup.question, .profile = Profile::gpu(gpu_model("H100"))});
     std::vector<Larger> result;
     for (const auto& [machine, on] : machines) {
-        for (const models::Way* way : {&setup.model.ways.front(), &setup.model.ways.back()}) {
+        std::vector<const models::Way*> ends{&setup.model.ways.front()};
+        if (setup.model.ways.size() > 1) ends.push_back(&setup.model.ways.back());
+        for (const models::Way* way : ends) {
             Row row = on.row("", "");
             row.options.recompute = way->name;
             const std::int64_t batch = row.options.batch;
-            for (row.options.batch = batch; row.options.batch <= 64 * batch; row.options.batch *= 2)
-                result.push_back({machine, way->name, row.options.batch, on.forecast(row)});
+            for (row.options.batch = batch; row.options.batch <= 64 * batch; row.options.batch *= 2) {
+                try {
+                    result.push_back({machine, way->name, row.options.batch, on.forecast(row)});
+                } catch (const Error&) {
+                    if (!on.model.task) throw;
+                    break;
+                }
+            }
         }
     }
     return result;

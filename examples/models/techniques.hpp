@@ -2,7 +2,7 @@
 // What ways to save memory cost and save, for one model and one effective batch: each is trained for some steps, in
 // turn. Named as guides to saving GPU memory name them.
 //
-//     techniques::Question question{.model = "gpt2", .sizes = models::all().at("gpt2").sizes};
+//     techniques::Question question{.model = models::named(models::all(), "gpt2"), .sizes = {.batch = 4, .block = 128}};
 //     for (const techniques::Row& row : techniques::compared(question, make_context).rows) fmt::print("{}\n", row.name);
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace headroom::techniques {
 std::vector<std::string> names();
 
 struct Question {
-    std::string model;
+    models::Model model;
     models::Sizes sizes = models::kUsualSizes;       ///< `batch`: the effective one, of a step
     std::string dtype = "f32", optimizer = "adamw";  ///< of all that do not change them
     std::vector<std::string> techniques = {};        ///< of `names`; empty: all

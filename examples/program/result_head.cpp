@@ -11,8 +11,10 @@
 
 namespace headroom::program {
 
+std::string name_of(const char* program) { return std::filesystem::path(program).filename().string(); }
+
 nlohmann::ordered_json result_head(const std::string& what, int argc, const char* const* argv) {
-    std::string command = std::filesystem::path(argv[0]).filename().string();
+    std::string command = name_of(argv[0]);
     for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
     return {{"what", what},
             {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},

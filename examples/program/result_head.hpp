@@ -9,6 +9,9 @@
 
 namespace headroom::program {
 
+/// Of a program that was started as `program`: the file's, without its folder.
+std::string name_of(const char* program);
+
 /// {"what", "date", "command", "version", "commit"}; the command is the program's name and its arguments, the commit
 /// that of the sources, null where they came without their history.
 nlohmann::ordered_json result_head(const std::string& what, int argc, const char* const* argv);

@@ -95,6 +95,15 @@ TEST(Messages, NameTheStepThatIsNotFiniteHoweverLateItIsSeen) {
     }
 }
 
+TEST(Messages, AskForATaskWhereNoneWasMade) {
+    Context context = Context::cpu({.threads = 1});
+    Trainer trainer([](Parameters&, std::int64_t) { return nullptr; }, {.steps = 1, .print = false});
+    EXPECT_THAT(
+        [&] { trainer.run(context); },
+        ThrowsMessage<Error>("the function that makes the task returned none; return a std::make_unique of your "
+                             "task"));
+}
+
 /// Their clocks say to look at other moments; they look at the same ones, and end with the same error.
 TEST(Messages, OfRanksWhoseClocksDifferNameOneStep) {
     for (const Shard shard : {Shard::none, Shard::gradients}) {
