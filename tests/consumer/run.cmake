@@ -156,3 +156,11 @@ endfunction()
 expect_refused("memory;memry"
     "there is no component \"memry\"; there are memory, kernels, core, files, plan, nn, optim, data, dist, training")
 expect_refused(optim "component optim needs the package dnnl, which was not found")
+
+# Where the examples were not built, the package is without them.
+file(GLOB_RECURSE archive ${WORK}/prefix/*/libheadroom_examples.a)
+if(archive)
+    file(REMOVE ${archive})
+    expect_refused(examples "there is no component \"examples\"; there are memory, kernels, core, files, plan, nn, optim, data, dist, training")
+    run(${components} -DCOMPONENTS=memory)
+endif()
