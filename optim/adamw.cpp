@@ -22,26 +22,38 @@ const AdamWOptions& checked(const AdamWOptions& options) {
     return options;
 }
 
+class AdamWRule final : public UpdateRule {
+  public:
+    explicit AdamWRule(const AdamWOptions& options)
+        : UpdateRule("adamw", {{.name = "first_moment"}, {.name = "second_moment"}}, options.weight_decay),
+          options_(checked(options)) {}
+
+    std::string settings() const override {
+        return fmt::format("betas {} {}, epsilon {}", options_.beta1, options_.beta2, options_.epsilon);
+    }
+    void update(Exec& exec, const Range& range, const View& multiplier) const override {
+        const kernels::AdamWStep step{.beta1 = options_.beta1,
+                                      .beta2 = options_.beta2,
+                                      .epsilon = options_.epsilon,
+                                      .weight_decay = range.weight_decay};
+        exec.launch([&](auto& stream) {
+            kernels::adamw(stream, step, range.learning_rate, multiplier, range.steps_before, range.gradient,
+                           range.values, range.state[0], range.state[1]);
+        });
+    }
+
+  private:
+    AdamWOptions options_;
+};
+
 }  // namespace
 
-AdamW::AdamW(Parameters& parameters, AdamWOptions options)
-    : Optimizer((checked(options), parameters), "adamw", {{.name = "first_moment"}, {.name = "second_moment"}},
-                options.weight_decay, options.groups),
-      options_(std::move(options)) {}
+AdamW::AdamW(Parameters& parameters, const AdamWOptions& options)
+    : Optimizer(parameters, std::make_shared<AdamWRule>(options), options.groups) {}
 
-std::string AdamW::settings() const {
-    return fmt::format("betas {} {}, epsilon {}", options_.beta1, options_.beta2, options_.epsilon);
-}
-
-void AdamW::update(const Range& range, const Array& multiplier) {
-    const kernels::AdamWStep step{.beta1 = options_.beta1,
-                                  .beta2 = options_.beta2,
-                                  .epsilon = options_.epsilon,
-                                  .weight_decay = range.weight_decay};
-    parameters().context().exec().launch([&](auto& stream) {
-        kernels::adamw(stream, step, range.learning_rate, multiplier.view(), steps_before().view(), range.gradient,
-                       range.values, range.state[0], range.state[1]);
-    });
+std::shared_ptr<const UpdateRule> adamw_rule(const AdamWOptions& options) {
+    if (!options.groups.empty()) throw Error("adamw: the rule of a group has no groups; give them to the optimizer");
+    return std::make_shared<AdamWRule>(options);
 }
 
 }  // namespace headroom::optim

@@ -7,6 +7,8 @@
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     accumulator.accumulate([&] { return model.loss(tokens, targets); });
 //     accumulator.step(1e-3);
+#include <memory>
+
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom::optim {
@@ -23,13 +25,11 @@ class AdamW : public Optimizer {
   public:
     /// Allocates the moments: "adamw.first_moment.*", "adamw.second_moment.*". Errors: Error unless 0 <= beta < 1,
     /// epsilon > 0 and weight_decay >= 0, and as Optimizer for groups; OutOfMemory.
-    explicit AdamW(Parameters& parameters, AdamWOptions options = {});
-
-  private:
-    std::string settings() const override;
-    void update(const Range& range, const Array& multiplier) override;
-
-    AdamWOptions options_;
+    explicit AdamW(Parameters& parameters, const AdamWOptions& options = {});
 };
+
+/// AdamW for a group of another optimizer's. Errors: Error as `AdamW` for the numbers, or for groups, which a group has
+/// none of.
+std::shared_ptr<const UpdateRule> adamw_rule(const AdamWOptions& options = {});
 
 }  // namespace headroom::optim

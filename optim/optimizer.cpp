@@ -19,6 +19,13 @@ namespace {
 
 std::int64_t blocks(std::int64_t elements, std::int64_t block) { return (elements + block - 1) / block; }
 
+/// For the state of so many elements of a parameter, which begins with a block.
+std::int64_t state_room(const UpdateRule& rule, std::int64_t elements) {
+    std::int64_t room = elements;
+    for (const StateSpec& spec : rule.state()) room = blocks(room, spec.block) * spec.block;
+    return room;
+}
+
 void check_group(const std::string& optimizer, const ParameterGroup& group, const Parameters& parameters) {
     const auto fits = [](double number) { return std::isfinite(number) && number >= 0; };
     if (!fits(group.learning_rate_factor) || !fits(group.weight_decay.value_or(0))) {
@@ -36,24 +43,23 @@ void check_group(const std::string& optimizer, const ParameterGroup& group, cons
 
 }  // namespace
 
-Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
-                     std::vector<ParameterGroup> groups)
-    : parameters_(parameters),
-      name_(std::move(name)),
-      specs_(std::move(specs)),
-      weight_decay_(weight_decay),
-      groups_(std::move(groups)),
-      places_(parameters.all().size()) {
-    for (const ParameterGroup& group : groups_) check_group(name_, group, parameters);
-    groups_.insert(groups_.begin(), ParameterGroup{.pattern = "**"});
+Optimizer::Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups)
+    : parameters_(parameters), groups_(std::move(groups)), places_(parameters.all().size()) {
+    for (ParameterGroup& group : groups_) {
+        check_group(rule->name(), group, parameters);
+        if (!group.rule) group.rule = rule;
+    }
+    groups_.insert(groups_.begin(), ParameterGroup{.pattern = "**", .rule = std::move(rule)});
     for (std::size_t i = 0; i < places_.size(); ++i) {
         for (std::size_t group = 1; group < groups_.size(); ++group) {
             if (path_matches(groups_[group].pattern, parameters.all()[i].path)) places_[i].group = group;
         }
     }
-    const auto in_blocks = [](const StateSpec& spec) { return spec.block > 1; };
-    if (parameters.shard() != Shard::none && std::ranges::any_of(specs_, in_blocks))
-        throw Error(fmt::format("{}: its state is in blocks of elements, which can't be sharded", name_));
+    for (const UpdateRule* one : rules()) {
+        const auto in_blocks = [](const StateSpec& spec) { return spec.block > 1; };
+        if (parameters.shard() != Shard::none && std::ranges::any_of(one->state(), in_blocks))
+            throw Error(fmt::format("{}: its state is in blocks of elements, which can't be sharded", one->name()));
+    }
     parameters.materialize();
     add_state();
     const auto groups_count = static_cast<std::int64_t>(groups_.size());
@@ -65,20 +71,25 @@ Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<State
     set_steps(0);
 }
 
-/// For the state of so many elements of a parameter, which begins with a block.
-std::int64_t Optimizer::state_room(std::int64_t elements) const {
-    std::int64_t room = elements;
-    for (const StateSpec& spec : specs_) room = blocks(room, spec.block) * spec.block;
-    return room;
+std::vector<const UpdateRule*> Optimizer::rules() const {
+    std::vector<const UpdateRule*> result;
+    for (const ParameterGroup& group : groups_) {
+        if (std::ranges::find(result, group.rule.get()) == result.end()) result.push_back(group.rule.get());
+    }
+    return result;
 }
 
 /// For what is trained and has no state yet.
 void Optimizer::add_state() {
+    for (const UpdateRule* rule : rules()) add_state(*rule);
+}
+
+void Optimizer::add_state(const UpdateRule& rule) {
     std::vector<std::size_t> added;
     std::int64_t elements = 0;
     for (const GradientSegment& segment : parameters_.segments()) {
         for (const std::size_t i : segment.parameters) {
-            if (places_[i].chunk) continue;
+            if (places_[i].chunk || &rule_of(i) != &rule) continue;
             const Parameter& parameter = parameters_.all()[i];
             const std::int64_t before = segment.offset + segment.own.first - parameter.offset;
             const std::int64_t first = std::clamp<std::int64_t>(before, 0, parameter.room);
@@ -86,13 +97,13 @@ void Optimizer::add_state() {
             added.push_back(i);
             places_[i].offset = elements;
             places_[i].own = {first, end - first};
-            elements += state_room(end - first);
+            elements += state_room(rule, end - first);
         }
     }
     if (added.empty()) return;
     Exec& exec = parameters_.context().exec();
     std::vector<Array> arrays;
-    for (const StateSpec& spec : specs_) {
+    for (const StateSpec& spec : rule.state()) {
         arrays.push_back(exec.empty_for_model({blocks(elements, spec.block)}, spec.dtype.value_or(parameters_.dtype()),
                                               Category::optimizer_state));
         exec.launch([&](auto& stream) { kernels::fill(stream, spec.initial, arrays.back().view()); });
@@ -108,12 +119,13 @@ void Optimizer::step(double learning_rate, double multiplier) {
 
 void Optimizer::check_step(double learning_rate) const {
     check_learning_rate(learning_rate);
-    parameters_.check_not_exchanged(name_ + ": a step");
+    parameters_.check_not_exchanged(name() + ": a step");
 }
 
 void Optimizer::check_learning_rate(double learning_rate) const {
     if (!std::isfinite(learning_rate) || learning_rate < 0) {
-        throw Error(fmt::format("{}: the learning rate must be finite and not negative, got {}", name_, learning_rate));
+        throw Error(
+            fmt::format("{}: the learning rate must be finite and not negative, got {}", name(), learning_rate));
     }
 }
 
@@ -139,7 +151,7 @@ void Optimizer::end_step() {
 }
 
 double Optimizer::decay_of(std::size_t parameter) const {
-    const double usual = parameters_.all()[parameter].tensor.rank() >= 2 ? weight_decay_ : 0.0;
+    const double usual = parameters_.all()[parameter].tensor.rank() >= 2 ? rule_of(parameter).weight_decay() : 0.0;
     return groups_[places_[parameter].group].weight_decay.value_or(usual);
 }
 
@@ -153,13 +165,13 @@ bool Optimizer::continues(std::size_t before, std::size_t parameter) const {
 void Optimizer::step(double learning_rate, const Array& multiplier) {
     if (multiplier.dtype != Dtype::f64) {
         throw DtypeError(
-            fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));
+            fmt::format("{}: the multiplier must be f64, got {}; use cast()", name(), kernels::name(multiplier.dtype)));
     }
     if (const Group* group = parameters_.context().group(); group && group->ranks() > 1) {
         throw Error(
             fmt::format("{}: a step of one of {} ranks by itself: their gradients have to be exchanged first, as "
                         "GradientAccumulator does",
-                        name_, group->ranks()));
+                        name(), group->ranks()));
     }
     begin_step(learning_rate);
     update_all(multiplier);
@@ -173,9 +185,10 @@ void Optimizer::update_all(const Array& multiplier) {
 }
 
 void Optimizer::update_segment(const GradientSegment& segment, const Array& multiplier) {
-    check_gradients(parameters_, segment, name_);
+    check_gradients(parameters_, segment, name());
     const Array values = parameters_.values();
-    Range range;
+    UpdateRule::Range range;
+    range.steps_before = steps_.view();
     for (std::size_t i = 0; i < segment.parameters.size();) {
         const std::size_t first = segment.parameters[i];
         const Place& place = places_[first];
@@ -194,11 +207,12 @@ void Optimizer::update_segment(const GradientSegment& segment, const Array& mult
         range.gradient = part(segment.own_gradients, offset - segment.offset - segment.own.first, count).view();
         range.values = part(values, offset, count).view();
         range.state.clear();
-        for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
-            const std::int64_t block = specs_[spec].block;
+        const UpdateRule& rule = rule_of(first);
+        for (std::size_t spec = 0; spec < rule.state().size(); ++spec) {
+            const std::int64_t block = rule.state()[spec].block;
             range.state.push_back(part((*place.chunk)[spec], place.offset / block, blocks(count, block)).view());
         }
-        update(range, multiplier);
+        rule.update(parameters_.context().exec(), range, multiplier.view());
     }
     if (const int ranks = parameters_.shards(); ranks > 1) {
         Context& context = parameters_.context();
@@ -220,12 +234,15 @@ std::int64_t Optimizer::steps() const {
 }
 
 std::string Optimizer::description() const {
-    std::string text = fmt::format("{} {}", name_, settings());
+    const auto text_of = [](const UpdateRule& rule) { return fmt::format("{} {}", rule.name(), rule.settings()); };
+    const UpdateRule& own = *groups_.front().rule;
+    std::string text = text_of(own);
     for (const ParameterGroup& group : groups_) {
-        text += fmt::format(
-            "; {}: weight decay {}, factor {}", group.pattern,
-            group.weight_decay ? fmt::to_string(*group.weight_decay) : fmt::format("{} for matrices", weight_decay_),
-            group.learning_rate_factor);
+        text += fmt::format("; {}: {}weight decay {}, factor {}", group.pattern,
+                            group.rule.get() == &own ? "" : text_of(*group.rule) + ", ",
+                            group.weight_decay ? fmt::to_string(*group.weight_decay)
+                                               : fmt::format("{} for matrices", group.rule->weight_decay()),
+                            group.learning_rate_factor);
         if (!group.schedule) continue;
         for (const std::int64_t step : {0, 1, 10, 100, 1000, 10000, 100000})
             text += fmt::format(" {}", group.schedule(step));
@@ -235,16 +252,17 @@ std::string Optimizer::description() const {
 
 std::string Optimizer::value_name(std::string_view value) const {
     const std::string& model = parameters_.name();
-    return fmt::format("{}{}{}.{}", name_, model.empty() ? "" : ".", model, value);
+    return fmt::format("{}{}{}.{}", name(), model.empty() ? "" : ".", model, value);
 }
 
 NamedArray Optimizer::state_of(std::size_t spec, std::size_t index) const {
     const Parameter& parameter = parameters_.all()[index];
     const Place& place = places_[index];
-    const std::int64_t block = specs_[spec].block;
+    const UpdateRule& rule = rule_of(index);
+    const std::int64_t block = rule.state()[spec].block;
     const std::int64_t begin = std::min(place.own.first, parameter.tensor.numel());
     const std::int64_t end = std::min(place.own.first + place.own.count, parameter.tensor.numel());
-    NamedArray state{fmt::format("{}.{}.{}", name_, specs_[spec].name, parameter.path),
+    NamedArray state{fmt::format("{}.{}.{}", rule.name(), rule.state()[spec].name, parameter.path),
                      part((*place.chunk)[spec], place.offset / block, blocks(end - begin, block))};
     if (block > 1) return state;
     Geometry whole = parameter.tensor.geometry();
@@ -260,9 +278,11 @@ NamedArray Optimizer::state_of(std::size_t spec, std::size_t index) const {
 
 StateDict Optimizer::state_dict() const {
     StateDict state;
-    for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
-        for (std::size_t i = 0; i < places_.size(); ++i) {
-            if (places_[i].chunk) state.arrays.push_back(state_of(spec, i));
+    for (const UpdateRule* rule : rules()) {
+        for (std::size_t spec = 0; spec < rule->state().size(); ++spec) {
+            for (std::size_t i = 0; i < places_.size(); ++i) {
+                if (places_[i].chunk && &rule_of(i) == rule) state.arrays.push_back(state_of(spec, i));
+            }
         }
     }
     state.values[value_name("steps")] = fmt::to_string(steps());
@@ -271,17 +291,17 @@ StateDict Optimizer::state_dict() const {
 }
 
 void Optimizer::restore(const StateValues& values) {
-    const std::string mine = value_name("calls"), any = mine.substr(name_.size());
+    const std::string mine = value_name("calls"), any = mine.substr(name().size());
     for (const auto& [name, value] : values) {
         if (name.ends_with(any) && !values.contains(mine))
             throw Error(fmt::format("it was trained with the optimizer {}, not {}, and goes on with nothing else",
-                                    name.substr(0, name.size() - any.size()), name_));
+                                    name.substr(0, name.size() - any.size()), this->name()));
     }
     const auto steps = state_counter(values, value_name("steps"));
     const auto calls = state_counter(values, value_name("calls"));
     if (calls < steps) {
-        throw Error(
-            fmt::format("{}: the number of calls must not be below that of steps, got {} and {}", name_, calls, steps));
+        throw Error(fmt::format("{}: the number of calls must not be below that of steps, got {} and {}", name(), calls,
+                                steps));
     }
     set_steps(steps);
     calls_ = calls;

@@ -1,11 +1,12 @@
 #pragma once
 // The common part of AdamW and SGD: state in flat arrays beside the parameters, one kernel call per range of parameters
-// that are treated alike, groups with hyper-parameters of their own, state by name for files. Make one after the model
-// is built (its state is allocated then) and let `GradientAccumulator` call it; call `step` directly only if nothing is
-// accumulated, scaled or clipped.
+// that are treated alike, groups with hyper-parameters or rules of their own, state by name for files. Make one after
+// the model is built (its state is allocated then) and let `GradientAccumulator` call it; call `step` directly only if
+// nothing is accumulated, scaled or clipped.
 //
 //     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
-//     optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {head}});
+//     const optim::ParameterGroup tokens_group{.pattern = "tokens.**", .rule = optim::sgd_rule({.momentum = 0.9})};
+//     optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {head, tokens_group}});
 //     backward(model.loss(tokens, targets).mean());
 //     parameters.fill_unreached();
 //     optimizer.step(1e-3);
@@ -14,12 +15,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <headroom/core/parameters.hpp>
+#include <headroom/optim/update_rule.hpp>
 
 namespace headroom::optim {
 
@@ -27,22 +30,19 @@ namespace headroom::optim {
 struct ParameterGroup {
     std::string pattern;  ///< see path_matches
     double learning_rate_factor = 1;
-    /// For all parameters of the group, vectors too. None: the optimizer's own weight decay, for matrices alone.
+    /// For all parameters of the group, vectors too. None: the rule's own weight decay, for matrices alone.
     std::optional<double> weight_decay = std::nullopt;
     /// The learning rate of step i, counted from 0, before the factor; null: the argument of `step`.
     std::function<double(std::int64_t)> schedule = nullptr;
-};
-
-/// An array that an optimizer keeps for each parameter.
-struct StateSpec {
-    std::string name;
-    std::optional<Dtype> dtype = std::nullopt;  ///< none: the parameters'
-    std::int64_t block = 1;                     ///< parameter elements per element of the array; a power of two
-    double initial = 0;                         ///< what all elements are at first
+    /// By which the group is updated, with state of its own; null: the optimizer's.
+    std::shared_ptr<const UpdateRule> rule = nullptr;
 };
 
 class Optimizer {
   public:
+    /// Allocates the state of the trained parameters. Errors: Error for a group that matches no parameter or has a
+    /// number that is negative or not finite, and for blocks of state where parameters are sharded; OutOfMemory.
+    Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups = {});
     virtual ~Optimizer() = default;
     Optimizer(const Optimizer&) = delete;
     Optimizer& operator=(const Optimizer&) = delete;
@@ -69,9 +69,10 @@ class Optimizer {
     void check_step(double learning_rate) const;
 
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
-    /// element stands for a block. Only parameters that have been trained have them: one that was frozen from the start
-    /// has none. Values "adamw.steps", the number that `steps` returns, and "adamw.calls", the number that schedules of
-    /// groups count; the name of the parameters, if they have one, follows "adamw". Waits for the device.
+    /// element stands for a block; where a group has another rule, under that one's name. Only parameters that have
+    /// been trained have them: one that was frozen from the start has none. Values "adamw.steps", the number that
+    /// `steps` returns, and "adamw.calls", the number that schedules of groups count; the name of the parameters, if
+    /// they have one, follows "adamw". Waits for the device.
     StateDict state_dict() const;
     /// Errors: Error if a number is missing or negative, or the values are of another optimizer, which it names.
     void restore(const StateValues& values);
@@ -84,54 +85,32 @@ class Optimizer {
     std::string description() const;
 
     Parameters& parameters() const { return parameters_; }
-    /// "adamw" or "sgd": the first segment of the names.
-    const std::string& name() const { return name_; }
-
-  protected:
-    /// Allocates the state of the trained parameters. `weight_decay`: for matrices outside of groups that set their
-    /// own. Errors: Error for a group that matches no parameter or has a number that is negative or not finite, and for
-    /// blocks of state where parameters are sharded; OutOfMemory.
-    Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
-              std::vector<ParameterGroup> groups);
-
-    /// The arguments of a kernel for neighbouring parameters that are treated alike.
-    struct Range {
-        View learning_rate;  ///< one f64 in the device's memory
-        double weight_decay = 0;
-        View gradient;
-        View values;
-        std::vector<View> state;  ///< in the order of the specifications
-    };
-    /// The number of steps done before this one: one f64 in the device's memory.
-    const Array& steps_before() const { return steps_; }
-    /// For `description`: the numbers that `update` goes by beside those of its range.
-    virtual std::string settings() const { return ""; }
-    /// Launches the kernel for one range.
-    virtual void update(const Range& range, const Array& multiplier) = 0;
+    /// Of its own rule: "adamw" or "sgd".
+    const std::string& name() const { return groups_.front().rule->name(); }
 
   private:
     /// The place of a parameter's state; `chunk` is null before it is trained.
     struct Place {
         std::size_t group = 0;                      ///< into groups_
-        const std::vector<Array>* chunk = nullptr;  ///< an array per specification
+        const std::vector<Array>* chunk = nullptr;  ///< an array for each of the rule's
         std::int64_t offset = 0;                    ///< in parameter elements
         Share own;                                  ///< which of the parameter's elements, padding included, have state
     };
     void check_learning_rate(double learning_rate) const;
+    /// Each once, its own first.
+    std::vector<const UpdateRule*> rules() const;
+    const UpdateRule& rule_of(std::size_t parameter) const { return *groups_[places_[parameter].group].rule; }
     void add_state();
+    void add_state(const UpdateRule& rule);
     bool continues(std::size_t before, std::size_t parameter) const;
     double rate_of(const ParameterGroup& group, double learning_rate) const;
     double decay_of(std::size_t parameter) const;
-    std::int64_t state_room(std::int64_t elements) const;
     NamedArray state_of(std::size_t spec, std::size_t parameter) const;
     std::string value_name(std::string_view value) const;
     void set_steps(std::int64_t steps);
 
     Parameters& parameters_;
-    std::string name_;
-    std::vector<StateSpec> specs_;
-    double weight_decay_;
-    std::vector<ParameterGroup> groups_;  ///< the first one matches everything
+    std::vector<ParameterGroup> groups_;  ///< the first one matches everything; each has its rule
     std::vector<Place> places_;           ///< by index into Parameters::all
     std::deque<std::vector<Array>> chunks_;
     Array rates_;  ///< f64 [groups]: the learning rates of the step

@@ -23,25 +23,38 @@ const SgdOptions& checked(const SgdOptions& options) {
     return options;
 }
 
+class SgdRule final : public UpdateRule {
+  public:
+    explicit SgdRule(const SgdOptions& options)
+        : UpdateRule("sgd",
+                     options.momentum > 0 ? std::vector<StateSpec>{{.name = "velocity"}} : std::vector<StateSpec>{},
+                     options.weight_decay),
+          options_(checked(options)) {}
+
+    std::string settings() const override {
+        return fmt::format("momentum {}{}", options_.momentum, options_.nesterov ? " of Nesterov" : "");
+    }
+    void update(Exec& exec, const Range& range, const View& multiplier) const override {
+        const kernels::SgdStep step{
+            .momentum = options_.momentum, .weight_decay = range.weight_decay, .nesterov = options_.nesterov};
+        const View* velocity = range.state.empty() ? nullptr : range.state.data();
+        exec.launch([&](auto& stream) {
+            kernels::sgd(stream, step, range.learning_rate, multiplier, range.gradient, range.values, velocity);
+        });
+    }
+
+  private:
+    SgdOptions options_;
+};
+
 }  // namespace
 
-Sgd::Sgd(Parameters& parameters, SgdOptions options)
-    : Optimizer((checked(options), parameters), "sgd",
-                options.momentum > 0 ? std::vector<StateSpec>{{.name = "velocity"}} : std::vector<StateSpec>{},
-                options.weight_decay, options.groups),
-      options_(std::move(options)) {}
+Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
+    : Optimizer(parameters, std::make_shared<SgdRule>(options), options.groups) {}
 
-std::string Sgd::settings() const {
-    return fmt::format("momentum {}{}", options_.momentum, options_.nesterov ? " of Nesterov" : "");
-}
-
-void Sgd::update(const Range& range, const Array& multiplier) {
-    const kernels::SgdStep step{
-        .momentum = options_.momentum, .weight_decay = range.weight_decay, .nesterov = options_.nesterov};
-    const View* velocity = range.state.empty() ? nullptr : range.state.data();
-    parameters().context().exec().launch([&](auto& stream) {
-        kernels::sgd(stream, step, range.learning_rate, multiplier.view(), range.gradient, range.values, velocity);
-    });
+std::shared_ptr<const UpdateRule> sgd_rule(const SgdOptions& options) {
+    if (!options.groups.empty()) throw Error("sgd: the rule of a group has no groups; give them to the optimizer");
+    return std::make_shared<SgdRule>(options);
 }
 
 }  // namespace headroom::optim

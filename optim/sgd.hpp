@@ -7,6 +7,8 @@
 //     optim::GradientAccumulator accumulator(parameters, optimizer);
 //     accumulator.accumulate([&] { return cross_entropy(model(images), labels); });
 //     accumulator.step(0.1);
+#include <memory>
+
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom::optim {
@@ -23,13 +25,11 @@ class Sgd : public Optimizer {
   public:
     /// With momentum, allocates "sgd.velocity.*". Errors: Error unless 0 <= momentum < 1 and weight_decay >= 0, or for
     /// Nesterov without momentum, and as Optimizer for groups; OutOfMemory.
-    explicit Sgd(Parameters& parameters, SgdOptions options = {});
-
-  private:
-    std::string settings() const override;
-    void update(const Range& range, const Array& multiplier) override;
-
-    SgdOptions options_;
+    explicit Sgd(Parameters& parameters, const SgdOptions& options = {});
 };
+
+/// SGD for a group of another optimizer's. Errors: Error as `Sgd` for the numbers, or for groups, which a group has
+/// none of.
+std::shared_ptr<const UpdateRule> sgd_rule(const SgdOptions& options = {});
 
 }  // namespace headroom::optim

@@ -257,24 +257,21 @@ TEST(ShardedGradients, AreTheSameForUnevenMicroBatchesAndRunningStatistics) {
     }
 }
 
-class InBlocks : public optim::Optimizer {
+class InBlocks : public optim::UpdateRule {
   public:
-    explicit InBlocks(Parameters& parameters)
-        : Optimizer(parameters, "blocks", {{.name = "count", .dtype = Dtype::i32, .block = 32}}, 0.0, {}) {}
-
-  private:
-    void update(const Range&, const Array&) override {}
+    InBlocks() : UpdateRule("blocks", {{.name = "count", .dtype = Dtype::i32, .block = 32}}) {}
+    void update(Exec&, const Range&, const View&) const override {}
 };
 
 TEST(ShardedTraining, RefusesWhatCannotBeShared) {
     Context context = Context::cpu({.threads = 1});
     Parameters with_shared_state(context, {.name = "other", .shard = Shard::state});
     with_shared_state.create("w", {2}, nn::init::ones());
-    EXPECT_THAT([&] { InBlocks optimizer(with_shared_state); },
+    EXPECT_THAT([&] { optim::Optimizer(with_shared_state, std::make_shared<InBlocks>()); },
                 ThrowsMessage<Error>("blocks: its state is in blocks of elements, which can't be sharded"));
     Parameters parameters(context, {.shard = Shard::gradients});
     const Tensor w = parameters.create("w", {2}, nn::init::ones());
-    EXPECT_THAT([&] { InBlocks optimizer(parameters); },
+    EXPECT_THAT([&] { optim::Optimizer(parameters, std::make_shared<InBlocks>()); },
                 ThrowsMessage<Error>("blocks: its state is in blocks of elements, which can't be sharded"));
     optim::AdamW optimizer(parameters);
     EXPECT_THAT([&] { optim::GradientAccumulator(parameters, optimizer, {.keep_gradients = true}); },

@@ -1,6 +1,7 @@
 // The examples of optim and plan headers: each is compiled as the header shows it.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include <headroom/optim/schedule.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/optim/step_result.hpp>
+#include <headroom/optim/update_rule.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/largest.hpp>
 #include <headroom/plan/plan.hpp>
@@ -98,12 +100,20 @@ void moving_average_example(Context& context, Parameters& parameters, optim::Opt
 
 void optimizer_example(Parameters& parameters, const Model& model, Tensor tokens, Tensor targets) {
     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
-    optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {head}});
+    const optim::ParameterGroup tokens_group{.pattern = "tokens.**", .rule = optim::sgd_rule({.momentum = 0.9})};
+    optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {head, tokens_group}});
     backward(model.loss(tokens, targets).mean());
     parameters.fill_unreached();
     optimizer.step(1e-3);
     parameters.zero_grad();
 }
+
+struct Signs final : optim::UpdateRule {  // moves each element by the learning rate
+    Signs() : UpdateRule("signs") {}
+    void update(Exec&, const Range&, const View&) const override {}
+};
+
+void update_rule_example(Parameters& parameters) { optim::Optimizer optimizer(parameters, std::make_shared<Signs>()); }
 
 void schedule_example(optim::GradientAccumulator& accumulator) {
     const optim::Schedule rate{.decay = optim::Decay::cosine, .warmup_steps = 100, .decay_steps = 2000};

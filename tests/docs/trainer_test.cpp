@@ -37,6 +37,20 @@ class Circle final : public training::DataTask<Points> {
     Classifier model_;
 };
 
+TEST(Guide, TwoRules) {
+    const Points points = circle_points(24), held_out = circle_points(9);
+    const optim::ParameterGroup hidden{
+        .pattern = "hidden.**", .learning_rate_factor = 10, .rule = optim::sgd_rule({.momentum = 0.9})};
+    training::Trainer trainer(
+        training::task<Circle>(points, held_out),
+        {.batch = 32, .epochs = 20, .optimizer = training::adamw({.groups = {hidden}}), .schedule = {.peak = 2e-2}});
+
+    Context context = Context::cpu();
+    const training::Report report = trainer.run(context);
+    EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
+    EXPECT_LT(report.validation->loss, 0.3);
+}
+
 TEST(Guide, Trainer) {
     const test::ScratchFolder folder;
     std::filesystem::current_path(folder.path());

@@ -108,24 +108,26 @@ TEST_F(AccumulatorExceptions, AFailedBackwardNeedsAReset) {
 
 /// The device has decided about the step when the optimizer fails: a second attempt would be a second decision.
 TEST_F(AccumulatorExceptions, AStepThatFailedOnTheWayNeedsAReset) {
-    struct Failing final : Optimizer {
-        explicit Failing(Parameters& of) : Optimizer(of, "failing", {}, 0, {}) {}
-        void update(const Range& range, const Array& multiplier) override {
+    struct Failing final : UpdateRule {
+        Failing() : UpdateRule("failing") {}
+        void update(Exec& exec, const Range& range, const View& multiplier) const override {
             if (fails) throw DeviceError("a launch");
-            parameters().context().exec().launch([&](auto& stream) {
-                kernels::sgd(stream, {}, range.learning_rate, multiplier.view(), range.gradient, range.values, nullptr);
+            exec.launch([&](auto& stream) {
+                kernels::sgd(stream, {}, range.learning_rate, multiplier, range.gradient, range.values, nullptr);
             });
         }
         bool fails = true;
-    } failing(model.parameters);
-    GradientAccumulator steps(model.parameters, failing);
+    };
+    const auto failing = std::make_shared<Failing>();
+    Optimizer by_failing(model.parameters, failing);
+    GradientAccumulator steps(model.parameters, by_failing);
     const auto two = [&] {
         steps.accumulate([&] { return micro_batch(0); });
         steps.accumulate([&] { return micro_batch(16); });
     };
     two();
     EXPECT_THAT([&] { steps.step(0.01); }, throws<DeviceError>("a launch"));
-    failing.fails = false;
+    failing->fails = false;
     constexpr const char* refused = "accumulator: a backward pass or a step failed";
     EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>(refused));
     EXPECT_THAT([&] { steps.accumulate([&] { return micro_batch(0); }); }, throws<Error>(refused));
@@ -138,18 +140,20 @@ TEST_F(AccumulatorExceptions, AStepThatFailedOnTheWayNeedsAReset) {
 
 /// What the device has counted of a step that failed is taken back: later steps' results lie in their own places.
 TEST_F(AccumulatorExceptions, ResultsBehindAStepThatFailedAreThoseOfTheSteps) {
-    struct Counted final : Optimizer {
-        explicit Counted(Parameters& of) : Optimizer(of, "counted", {}, 0, {}) {}
-        void update(const Range&, const Array&) override {
+    struct Counted final : UpdateRule {
+        Counted() : UpdateRule("counted") {}
+        void update(Exec&, const Range&, const View&) const override {
             if (fails) throw DeviceError("a launch");
         }
         bool fails = false;
-    } counted(model.parameters);
+    };
+    const auto rule = std::make_shared<Counted>();
+    Optimizer counted(model.parameters, rule);
     constexpr std::int64_t kept = 4;
     GradientAccumulator steps(model.parameters, counted, {.kept_results = kept});
     const auto step = [&](std::int64_t size, bool fails) {
         steps.accumulate([&] { return model.loss(0, size); });
-        counted.fails = fails;
+        rule->fails = fails;
         if (!fails) return steps.step(0.01);
         EXPECT_THAT([&] { steps.step(0.01); }, throws<DeviceError>("a launch"));
         steps.reset();

@@ -54,19 +54,16 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerOf,
                          [](const auto& info) { return info.param.name; });
 
 /// Updates nothing.
-class Idle final : public Optimizer {
+class Idle final : public UpdateRule {
   public:
-    explicit Idle(Parameters& parameters)
-        : Optimizer(parameters, "idle", {{.name = "zeros"}, {.name = "halves", .initial = 0.5}}, 0, {}) {}
-
-  private:
-    void update(const Range&, const Array&) override {}
+    Idle() : UpdateRule("idle", {{.name = "zeros"}, {.name = "halves", .initial = 0.5}}) {}
+    void update(Exec&, const Range&, const View&) const override {}
 };
 
 TEST(OptimizerState, BeginsWithItsInitialValue) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
-    const Idle optimizer(model.parameters);
+    const Optimizer optimizer(model.parameters, std::make_shared<Idle>());
     for (const NamedArray& array : optimizer.state_dict().arrays) {
         const double initial = array.name.starts_with("idle.halves.") ? 0.5 : 0.0;
         for (const double value : context.from_array(array.array).to_vector<double>()) EXPECT_EQ(value, initial);
@@ -140,22 +137,20 @@ TEST(OptimizerState, ExistsForWhatIsOrWasTrained) {
 }
 
 /// The state of blocks of so many elements, which is counted up.
-class Blocks : public Optimizer {
+class Blocks : public UpdateRule {
   public:
-    Blocks(Parameters& parameters, std::int64_t block)
-        : Optimizer(parameters, "blocks", {{.name = "count", .dtype = Dtype::i32, .block = block}}, 0.0, {}),
-          block_(block) {}
-
-    std::vector<std::int64_t> elements;  ///< of the ranges of the last step
-
-  private:
-    void update(const Range& range, const Array&) override {
+    explicit Blocks(std::int64_t block)
+        : UpdateRule("blocks", {{.name = "count", .dtype = Dtype::i32, .block = block}}), block_(block) {}
+    void update(Exec&, const Range& range, const View&) const override {
         EXPECT_EQ(range.gradient.numel(), range.values.numel());
         EXPECT_EQ(range.state[0].numel(), (range.values.numel() + block_ - 1) / block_);
         for (std::int64_t i = 0; i < range.state[0].numel(); ++i) ++range.state[0].as<std::int32_t>()[i];
         elements.push_back(range.values.numel());
     }
 
+    mutable std::vector<std::int64_t> elements;  ///< of the ranges of all steps
+
+  private:
     std::int64_t block_;
 };
 
@@ -165,7 +160,8 @@ TEST(OptimizerState, MayHaveADtypeAndBlocksOfItsOwn) {
     for (const std::int64_t block : {1, 4, 32, 128, 1024, 65536}) {
         Context context = Context::cpu({.threads = 1});
         Regression model(context);
-        Blocks optimizer(model.parameters, block);
+        const auto rule = std::make_shared<Blocks>(block);
+        Optimizer optimizer(model.parameters, rule);
         test::set_gradients(model.parameters, 1.0);
         optimizer.step(0.1);
         optimizer.step(0.1);
@@ -183,7 +179,7 @@ TEST(OptimizerState, MayHaveADtypeAndBlocksOfItsOwn) {
             smaller |= block < parameter.room;
         }
         std::int64_t all = 0;
-        for (const std::int64_t elements : optimizer.elements) all += elements;
+        for (const std::int64_t elements : rule->elements) all += elements;
         EXPECT_EQ(all, 2 * room);
     }
     EXPECT_TRUE(larger && smaller);
