@@ -173,6 +173,7 @@ TEST(HeaderExamples, OfOptimAndPlanRun) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
     const Model model{parameters.create("head.weight", {3}, nn::init::ones())};
+    parameters.create("tokens.weight", {3}, nn::init::ones());
     const Tensor tokens = ones(context, {2, 3}), targets = arange(context, 0, 2);
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);

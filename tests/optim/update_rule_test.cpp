@@ -2,6 +2,7 @@
 // alone, and everything else of a step is of both.
 #include <headroom/optim/update_rule.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -100,6 +101,23 @@ TEST(UpdateRules, AGroupKeepsItsRulesStateAlone) {
     Training without(adamw({.groups = {{.pattern = "up.*", .rule = sgd_rule()}}}));
     EXPECT_EQ(without.state_names().size(), 4U) << "without momentum nothing is kept";
     without.step();
+}
+
+TEST(UpdateRules, WhatIsUnfrozenGetsTheStateOfItsRule) {
+    Context context = Context::cpu({.threads = 1, .seed = 3});
+    Regression model(context, Dtype::f64);
+    model.parameters.freeze("up.bias");
+    AdamW optimizer(model.parameters, both());
+    const auto has = [&](const std::string& name) {
+        return std::ranges::count(optimizer.state_dict().arrays, name, &NamedArray::name) == 1;
+    };
+    EXPECT_TRUE(has("sgd.velocity.up.weight"));
+    EXPECT_FALSE(has("sgd.velocity.up.bias"));
+    model.parameters.freeze("up.bias", false);
+    test::set_gradients(model.parameters, 1);
+    optimizer.step(0.1);
+    EXPECT_TRUE(has("sgd.velocity.up.bias"));
+    EXPECT_FALSE(has("adamw.first_moment.up.bias"));
 }
 
 /// Clipping is by the norm of all gradients, whatever updates them.

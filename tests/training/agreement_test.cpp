@@ -130,6 +130,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Decay", [](Rank& rank) { rank.options.optimizer = adamw({.weight_decay = 0.5}); }, "decay 0.5"},
         Case{"Groups", [](Rank& rank) { rank.options.optimizer = adamw({.groups = {{.pattern = "other.**"}}}); },
              "; other.**: weight decay 0.01 for matrices, factor 1, and process 0"},
+        Case{"Rules",
+             [](Rank& rank) {
+                 rank.options.optimizer = adamw({.groups = {{.pattern = "other.**", .rule = optim::sgd_rule()}}});
+             },
+             "; other.**: sgd momentum 0, weight decay 0 for matrices, factor 1, and process 0"},
         Case{"Rates", [](Rank& rank) { rank.options.optimizer = adamw({.groups = {group_of(0.2)}}); },
              "optimizer: process 1 has adamw"},
         Case{"Seed", [](Rank& rank) { rank.context.seed = 6; }, ".seed: process 1 has 6, and process 0 has 5"},
