@@ -45,6 +45,7 @@ void check_group(const std::string& optimizer, const ParameterGroup& group, cons
 
 Optimizer::Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups)
     : parameters_(parameters), groups_(std::move(groups)), places_(parameters.all().size()) {
+    if (!rule) throw Error("an optimizer needs a rule; make an AdamW or an Sgd, or a rule of your own");
     for (ParameterGroup& group : groups_) {
         check_group(rule->name(), group, parameters);
         if (!group.rule) group.rule = rule;

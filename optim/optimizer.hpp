@@ -40,8 +40,9 @@ struct ParameterGroup {
 
 class Optimizer {
   public:
-    /// Allocates the state of the trained parameters. Errors: Error for a group that matches no parameter or has a
-    /// number that is negative or not finite, and for blocks of state where parameters are sharded; OutOfMemory.
+    /// Allocates the state of the trained parameters. Errors: Error without a rule, for a group that matches no
+    /// parameter or has a number that is negative or not finite, and for blocks of state where parameters are sharded;
+    /// OutOfMemory.
     Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups = {});
     virtual ~Optimizer() = default;
     Optimizer(const Optimizer&) = delete;

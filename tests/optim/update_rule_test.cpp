@@ -185,6 +185,9 @@ TEST(UpdateRules, RefuseNumbersThatCannotBeAndGroupsOfTheirOwn) {
                 test::throws<Error>("sgd: the rule of a group has no groups; give them to the optimizer"));
     EXPECT_THAT([] { adamw_rule({.groups = {{.pattern = "up.*"}}}); },
                 test::throws<Error>("adamw: the rule of a group has no groups; give them to the optimizer"));
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    EXPECT_THAT([&] { Optimizer(model.parameters, nullptr); }, test::throws<Error>("an optimizer needs a rule"));
 }
 
 }  // namespace
