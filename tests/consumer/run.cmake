@@ -126,6 +126,8 @@ if(EXISTS ${BUILD}/libheadroom_examples.a)
     expect_equal("the exit code for a model that is not there" ${status} 2)
     expect_equal("what is said of it" "${output}"
         "fits: --model: unet not in {all,network,rotation} (--help lists the options)\n")
+elseif(EXISTS ${BUILD}/examples/memory_speed AND EXISTS ${BUILD}/examples/what_fits)
+    message(FATAL_ERROR "the programs were built, and headroom_examples was not")
 endif()
 
 # The allocator alone, where the packages that other components need can't be found.
