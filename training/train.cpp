@@ -252,10 +252,11 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
 
 /// Where validations are most of the work, which nobody expects behind a training of few steps.
 void Trainer::announce_validations(const Session& session) const {
-    const std::int64_t left = std::max<std::int64_t>(session.steps() - session.steps_done(), 0);
+    const std::int64_t done = session.steps_done(), left = std::max<std::int64_t>(session.steps() - done, 0);
     const std::int64_t steps = options_.stop_after >= 0 ? std::min(options_.stop_after, left) : left;
-    const std::int64_t every = session.validate_every();
-    const std::int64_t validations = (every > 0 ? steps / every : 0) + (steps == left ? 1 : 0);
+    const std::int64_t every = session.validate_every(), end = done + steps;
+    const bool at_end = steps == left && (every == 0 || steps == 0 || end % every != 0);  // behind no other step
+    const std::int64_t validations = (every > 0 ? end / every - done / every : 0) + (at_end ? 1 : 0);
     constexpr std::int64_t few = 10;
     const std::int64_t batches = validations * session.validation_batches();
     if (batches < few || batches <= steps * options_.accumulate) return;

@@ -231,6 +231,52 @@ TEST_F(Printed, TheEndNamesTheLastStep) {
     EXPECT_THAT(ended, HasSubstr("ended after step 9: 2 validations in a row came to no less loss\n"));
 }
 
+/// Each validation counts once: that behind the last step is often one of the others.
+TEST_F(Printed, ValidationsThatAreMostOfTheWorkAreAnnounced) {
+    class WithValidation final : public test::OneLayerTask {
+      public:
+        WithValidation(Parameters& parameters, std::int64_t, std::int64_t batches)
+            : test::OneLayerTask(parameters), batches_(batches) {}
+        std::int64_t validation_batches() const override { return batches_; }
+
+      private:
+        std::int64_t batches_;
+    };
+    const auto announced = [&](std::int64_t every, std::int64_t batches, std::int64_t done = 0,
+                               std::int64_t stop = -1) {
+        TrainerOptions options{.steps = 20, .validate_every = every, .handle_signals = false, .print = false};
+        const auto run = [&] {
+            Context context = Context::cpu({.threads = 1});
+            ::testing::internal::CaptureStdout();
+            Trainer(task<WithValidation>(batches), options).run(context);
+            const std::string text = ::testing::internal::GetCapturedStdout();
+            const std::size_t begin = text.find("the training takes ");
+            return begin == text.npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+        };
+        if (done > 0) {
+            options.save = path("done");
+            options.stop_after = done;
+            run();
+            options.resume = std::exchange(options.save, "");
+        }
+        options.stop_after = stop;
+        options.print = true;
+        return run();
+    };
+    EXPECT_EQ(announced(0, 21), "the training takes 20 batches, and its validation 21");
+    EXPECT_EQ(announced(0, 20), "");
+    EXPECT_EQ(announced(20, 15), "") << "one validation";
+    EXPECT_EQ(announced(20, 21), "the training takes 20 batches, and its validation 21");
+    EXPECT_EQ(announced(10, 11), "the training takes 20 batches, each validation 11");
+    EXPECT_EQ(announced(10, 10), "");
+    EXPECT_EQ(announced(15, 11), "the training takes 20 batches, each validation 11");
+    EXPECT_EQ(announced(10, 11, 10), "the training takes 10 batches, and its validation 11");
+    EXPECT_EQ(announced(10, 8, 5), "the training takes 15 batches, each validation 8") << "behind steps 10 and 20";
+    EXPECT_EQ(announced(10, 11, 5, 5), "the training takes 5 batches, and its validation 11");
+    EXPECT_EQ(announced(10, 11, 5, 4), "") << "it ends before";
+    EXPECT_EQ(announced(10, 11, 20), "the training takes 0 batches, and its validation 11");
+}
+
 /// A signal in a step of several processes finds the step before, whose copy is written while this one goes on.
 TEST_F(Printed, WhatIsSavedInAStepIsNamedByTheStepBefore) {
     const std::string saved = path("saved");
