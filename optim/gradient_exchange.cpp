@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/optim/internal/gradients.hpp>
 
 namespace headroom::optim {
 
@@ -64,8 +65,7 @@ void GradientExchange::abandon() noexcept {
 }
 
 std::vector<Share> GradientExchange::shares(const GradientSegment& segment) const {
-    const int ranks = group_->ranks();
-    return parameters_.shards() > 1 ? segment.shares(ranks) : shares_of(segment.count, ranks);
+    return summed_shares(parameters_, segment, group_->ranks());
 }
 
 /// The segment's gradients, if this rank has some in this round, to those who sum them.

@@ -14,6 +14,7 @@
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/optim/internal/gradients.hpp>
 #include <headroom/training/numbered_draws.hpp>
 
 namespace headroom::training {
@@ -315,9 +316,8 @@ std::vector<std::vector<std::int64_t>> Session::work_of_ranks() {
         const bool has_last = batches > 0 && (batches - 1) % ranks == rank;  // which may be smaller
         work.push_back({turns_of(rank, ranks, options_.accumulate), turns_of(rank, ranks, batches), has_last ? 1 : 0});
     }
-    if (parameters_.shards() == 1) return work;
     for (const GradientSegment& segment : parameters_.segments()) {
-        const std::vector<Share> shares = segment.shares(ranks);
+        const std::vector<Share> shares = optim::summed_shares(parameters_, segment, ranks);
         for (std::size_t rank = 0; rank < work.size(); ++rank) work[rank].push_back(shares[rank].count);
     }
     return work;
