@@ -1,4 +1,5 @@
 // Ranks that do not train the same are told in what they differ, before the first step, by the first cause.
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -29,7 +30,7 @@ struct Rank {
     TrainerOptions options;
     ContextOptions context = {.threads = 1, .seed = 5};
     std::int64_t width = 3;
-    bool frozen = false, extra = false, sets = false;
+    bool frozen = false, extra = false, sets = false, lost = false;
     std::string says = "{}";
 };
 
@@ -40,6 +41,7 @@ class Told final : public test::OneLayerTask {
         if (rank.extra) parameters.create("extra", {2}, nn::init::ones());
         if (rank.frozen) parameters.freeze("other.**");
         if (rank.sets) parameters.set("other.bias", std::vector<float>(3, 0.5f));
+        if (rank.lost) parameters.set("other.bias", std::vector<float>(3, NAN));
     }
     Loss loss(const Batch& batch) override {
         return Loss(test::OneLayerTask::loss(batch).sum() + sum(other_(batch[0])), 1);
@@ -232,6 +234,24 @@ TEST(Agreement, WhatChangesParametersOnOneAloneIsSeenAtTheNextValidation) {
     run(false);
     EXPECT_THAT([&] { run(true); },
                 ThrowsMessage<Error>(HasSubstr("after step 2 the parameters of process 2 are not those of process 0")));
+}
+
+/// The step in which they were lost is told, and not that ranks differ.
+TEST(Agreement, ParametersThatAreNoNumbersOnAllAreNoDifference) {
+    const auto lost_on = [](int ranks) {
+        return [ranks] {
+            dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+                Rank rank = usual();
+                rank.options.steps = 0;
+                rank.context.group = group;
+                rank.lost = group->rank() < ranks;
+                Context context = Context::cpu(rank.context);
+                Session(context, task<Told>(rank), rank.options).validate();
+            });
+        };
+    };
+    EXPECT_NO_THROW(lost_on(2)());
+    EXPECT_THAT(lost_on(1), ThrowsMessage<Error>(HasSubstr("the parameters of process 1 are not those of process 0")));
 }
 
 }  // namespace

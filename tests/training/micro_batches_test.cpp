@@ -1,16 +1,21 @@
-// A rehearsal leaves out micro-batches that find memory as earlier ones did, and no others.
+// A rehearsal leaves out micro-batches that find memory as earlier ones did, and no others; epochs leave out none but
+// the last that fill no step.
 #include <memory>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/tests/support/seed.hpp>
+#include <headroom/training/data_task.hpp>
 #include <headroom/training/endless_task.hpp>
+#include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -70,6 +75,31 @@ TEST(MicroBatches, TakeWhatWasPredictedWhateverTheirNumber) {
         SCOPED_TRACE(testing::Message() << accumulate << " of width " << width << " and length " << block);
         expect_as_predicted(accumulate, width, block);
     }
+}
+
+/// Ten micro-batches of an epoch make three steps of three; what is left begins the next epoch's first step.
+TEST(MicroBatches, ThatFillNoStepAtAnEpochsEndCountForTheNextOne) {
+    using Points = data::MemoryDataset<float>;
+    class Ten final : public DataTask<Points> {
+      public:
+        Ten(Parameters& parameters, std::int64_t batch)
+            : DataTask(parameters, shuffled(points(), points(), batch)), model_(nn::Path(parameters), 1, 1) {}
+        Loss loss(const Batch& batch) override { return mse_loss(model_(batch[0]), batch[1].reshape({-1, 1})); }
+
+      private:
+        static Points points() { return {std::vector<float>(20, 1), {1}, std::vector<float>(20, 2)}; }
+        nn::Linear model_;
+    };
+    const auto steps_of = [](std::int64_t epochs, std::int64_t accumulate) {
+        Context context = Context::cpu({.threads = 1});
+        return Session(context, task<Ten>(), {.batch = 2, .accumulate = accumulate, .epochs = epochs}).steps();
+    };
+    EXPECT_EQ(steps_of(1, 3), 3);
+    EXPECT_EQ(steps_of(2, 3), 6);
+    EXPECT_EQ(steps_of(3, 3), 10);
+    EXPECT_EQ(steps_of(1, 11), 1) << "fewer than a step has";
+    EXPECT_EQ(steps_of(2, 11), 1);
+    EXPECT_EQ(steps_of(3, 11), 2);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // What a plan leaves as it is, and what a budget refuses while it trains.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,6 +162,18 @@ TEST_F(PlannedTraining, IsLimitedToItsBudget) {
     Context context = Context::cpu({.threads = 1, .seed = 5});
     EXPECT_TRUE(Trainer(task<Layers>(points_), budgeted).run(context).complete);
     EXPECT_EQ(context.memory().limit(), 0u) << "and not any longer";
+    // By the lower of two limits; the context's is as before in any case.
+    TrainerOptions ample = options();
+    ample.budget = std::size_t{256} << 20;
+    for (const std::size_t limit : {ample.budget / 2, 2 * ample.budget}) {
+        Context limited = Context::cpu({.threads = 1, .memory_limit = limit, .seed = 5});
+        Trainer trainer(task<Layers>(points_), ample);
+        std::set<std::size_t> limits;
+        trainer.after_step([&](const Step&) { limits.insert(limited.memory().limit()); });
+        trainer.train(limited, {});
+        EXPECT_EQ(limits, std::set{std::min(limit, ample.budget)});
+        EXPECT_EQ(limited.memory().limit(), limit);
+    }
     budgeted.steps = 12;
     Context other = Context::cpu({.threads = 1, .seed = 5});
     try {

@@ -1,7 +1,9 @@
-// Files of a training on its way: what one that was saved at a validation knows of it, and how a log goes on.
+// Files of a training on its way: what one that was saved at a validation knows of it, how a log goes on, and what is
+// in it where a training ends early.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -53,12 +55,31 @@ class Noisy final : public test::OneLayerTask {
     const bool* broken_;
 };
 
+/// Its batches behind the first ones can't be read.
+class Cut final : public test::OneLayerTask {
+  public:
+    Cut(Parameters& parameters, std::int64_t, std::int64_t whole) : test::OneLayerTask(parameters), whole_(whole) {}
+    Batch batch() override {
+        if (!context_.dry() && whole_-- == 0) throw FileError("a.jpg: damaged");
+        return test::OneLayerTask::batch();
+    }
+
+  private:
+    std::int64_t whole_;
+};
+
 class ResumedFiles : public ::testing::Test {
   protected:
     std::string path(const char* name) const { return folder_.path() / name; }
     static Report run(Trainer trainer) {
         Context context = Context::cpu({.threads = 1, .seed = 5});
         return trainer.run(context);
+    }
+    static std::vector<std::int64_t> steps_in(const std::string& file) {
+        std::ifstream log(file);
+        std::vector<std::int64_t> steps;
+        for (std::string line; std::getline(log, line);) steps.push_back(nlohmann::json::parse(line).at("step"));
+        return steps;
     }
     static TrainerOptions usual(std::int64_t steps) {
         return {.steps = steps, .schedule = {.peak = 1e-3}, .handle_signals = false, .print = false};
@@ -114,10 +135,22 @@ TEST_F(ResumedFiles, ALogGoesOnBehindItsLastWholeLine) {
     options.resume = options.save;
     options.stop_after = -1;
     run({task, options});
-    std::ifstream log(options.log);
-    std::vector<std::int64_t> steps;
-    for (std::string line; std::getline(log, line);) steps.push_back(nlohmann::json::parse(line).at("step"));
-    EXPECT_THAT(steps, ElementsAre(1, 2, 4, 5, 6, 6));
+    EXPECT_THAT(steps_in(options.log), ElementsAre(1, 2, 4, 5, 6, 6));
+}
+
+/// Those that were not due to be looked at, too: results are read together, here every fifth step behind the first ten.
+TEST_F(ResumedFiles, ALogHasAllStepsBeforeABatchThatCanNotBeRead) {
+    TrainerOptions options = usual(100);
+    options.clock = [] { return Moment(); };
+    for (const std::int64_t whole : {0, 7, 12, 14}) {
+        options.log = path("log");
+        options.save = path("saved");
+        EXPECT_THROW(run({task<Cut>(whole), options}), UnreadableBatch);
+        std::vector<std::int64_t> steps(static_cast<std::size_t>(whole));
+        std::iota(steps.begin(), steps.end(), 1);
+        EXPECT_EQ(steps_in(options.log), steps);
+        EXPECT_EQ(files::SafetensorsFile(options.save).metadata().at("steps"), std::to_string(whole));
+    }
 }
 
 }  // namespace
