@@ -275,7 +275,15 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     EXPECT_EQ(trainer.options().accumulate, plan.division.accumulate);
     const Forecast forecast = trainer.rehearse(profile);
     EXPECT_EQ(forecast.peak.reserved, plan.peak_bytes_reserved);
-    trainer.check(plan, profile);  // also once it is followed
+    trainer.check(plan, profile);        // also once it is followed
+    TrainerOptions by_hand = options();  // whose place it takes
+    by_hand.recomputes = {{"none", "nothing", {}}, {"all", "all layers", {{"**", recompute_all()}}}};
+    by_hand.recompute = "all";
+    Trainer following(deep(), by_hand);
+    following.follow(plan);
+    EXPECT_EQ(following.options().recompute, "none");
+    EXPECT_EQ(following.rehearse(profile).peak.reserved, plan.peak_bytes_reserved);
+    EXPECT_EQ(following.rehearse(profile).replayed_ops, forecast.replayed_ops);
 
     plan::Plan other = plan;
     other.program[3].digest = "0123456789abcdef";
@@ -349,7 +357,8 @@ TEST_F(BudgetTest, NamesTheLeastOfSmallerBatchesWhereOnlyThatIsRefused) {
     first.stop_after = 1;
     first.save = path("first.safetensors");
     run(first);
-    EXPECT_FALSE(refused(with(true, first.save)).least_split()) << "a training that is resumed keeps its batch";
+    for (const std::optional<bool> split : {std::optional<bool>(), std::optional(false), std::optional(true)})
+        EXPECT_FALSE(refused(with(split, first.save)).least_split()) << "a training that is resumed keeps its batch";
 }
 
 /// On how long ops take nothing is said here.
