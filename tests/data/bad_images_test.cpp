@@ -150,6 +150,21 @@ TEST_F(BadImages, AreNotThoseWithOtherClasses) {
     EXPECT_EQ(SkippingImages(source).load(1).mask.height, 6);
 }
 
+/// They are whole, and of their image's size.
+TEST_F(BadImages, AreMasksThatAreNoIds) {
+    const auto masks = folder_.path() / "masks";
+    std::filesystem::create_directory(masks);
+    for (const auto& [name, what] : {std::pair{"rgb.png", "this has colours"},
+                                     {"sixteen_grey.png", "this has 16 bits"},
+                                     {"grey_alpha.png", "this has transparency"}}) {
+        add("image.png", contents_of(reference(name)));
+        folder_.write("masks/image.png", contents_of(reference(name)));
+        const std::vector<BadSample> bad = find_bad_images(MaskedImages(folder_.path() / "a", masks, 255), 1);
+        ASSERT_EQ(bad.size(), 1u) << name;
+        EXPECT_THAT(bad[0].what, ::testing::HasSubstr(what));
+    }
+}
+
 TEST_F(BadImages, AreMasksThatFitOnlyWhatIsStored) {
     const auto masks = folder_.path() / "masks";
     std::filesystem::create_directory(masks);

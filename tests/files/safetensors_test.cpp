@@ -187,6 +187,29 @@ TEST_F(Safetensors, WritingReplacesAndLeavesNothingBeside) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+/// From the folder in which each of them lies, whatever the working folder is.
+TEST_F(Safetensors, WritingFollowsLinksAndLeavesThem) {
+    namespace fs = std::filesystem;
+    fs::create_directories(folder.path() / "runs" / "best");
+    const fs::path real = folder.path() / "runs" / "best" / "model", link = folder.path() / "latest",
+                   first = folder.path() / "runs" / "first", gone = folder.path() / "runs" / "gone";
+    fs::create_symlink("runs/first", link);
+    fs::create_symlink("best/model", first);
+    fs::create_symlink("best/none", gone);
+    for (const float value : {1.0f, 2.0f}) {  // a new file, and one in another's place
+        write_safetensors(link, context, {{"x", floats({value}, {1}).array()}});
+        EXPECT_EQ(to_replace(link), real);
+        EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(first));
+        EXPECT_EQ(contents(real), contents(link));
+        ASSERT_EQ(contents(real).size(), fs::file_size(real));
+        const Array read = context.exec().empty({1}, Dtype::f32);
+        const SafetensorsFile file(real);
+        file.copy_to(*file.find("x"), context, read);
+        EXPECT_EQ(context.from_array(read).item(), value);
+    }
+    EXPECT_EQ(to_replace(gone), folder.path() / "runs" / "best" / "none");
+}
+
 TEST_F(Safetensors, AnUnwritablePlaceIsAnErrorThatNamesIt) {
     const Array one = counting({1}, Dtype::f32);
     const auto nowhere = folder.path() / "missing" / "x.safetensors";

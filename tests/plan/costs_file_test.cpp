@@ -89,6 +89,9 @@ TEST_F(CostsFile, AreOfOneMachine) {
     EXPECT_NO_THROW(read_on(simulated)) << "may stand for any";
     EXPECT_THROW(read_on(other_card), FileError);
     EXPECT_THROW(read_on(two), FileError);
+    const Profile rehearsed = Context::dry(two).profile();
+    ASSERT_TRUE(rehearsed.memory.simulated);
+    EXPECT_THROW(read_on(rehearsed), FileError) << "which stands for a processor";
 }
 
 TEST_F(CostsFile, AreRefusedWhereTheyAreDamaged) {
