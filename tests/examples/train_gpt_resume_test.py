@@ -98,6 +98,17 @@ class TrainGptResume(ProgramCase):
         self.assertEqual(resumed["state_sha256"], whole["state_sha256"])
         self.expect_predicted(resumed)
 
+    def test_a_planned_step_need_not_be_said_again(self):
+        file = self.path("planned.safetensors")
+        flags = self.last_given([*self.training, "--batch", 97])
+        budget = self.figures(*flags, "--budget", "1GB")["floor_bytes"]
+        planned = self.figures(*flags, "--budget", budget, "--stop-after", 5, "--save", file)
+        self.assertEqual((planned["batch"], planned["accumulate"]), (1, 97))
+        for way in ((), ("--recompute", "none")):  # by the plan in the file, or by hand
+            rest = self.figures("--resume", file, *way)
+            for name in ("batch", "accumulate"):
+                self.assertEqual(rest[name], planned[name], (way, name))
+
     def expect_predicted_ran(self, flags):
         figures = self.figures(*self.last_given(flags))
         self.assertEqual(figures["peak_bytes_predicted"], figures["peak_bytes_allocated"])

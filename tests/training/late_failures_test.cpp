@@ -260,6 +260,11 @@ TEST(LateFailures, OfMoreStepsThanAreKeptTheLastOnesAreTold) {
     read.session.results();
     read.take(Session::kKeptResults);
     EXPECT_EQ(steps.losses(0), read.losses(0));
+    constexpr std::int64_t bad = 50;
+    Steps broken(2 * (bad - 1));
+    broken.take(Session::kKeptResults + 7);
+    EXPECT_THAT([&] { broken.session.results(); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("step 50: the loss is not finite"), HasSubstr("of unlucky"))));
 }
 
 }  // namespace

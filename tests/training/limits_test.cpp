@@ -221,7 +221,10 @@ TEST_F(Limits, WhatIsAdvisedForProcessesFitsOnEachOfThem) {
         told.shard = Shard::gradients;
         Profile of_rank = profile;
         of_rank.ranks = static_cast<int>(number_behind("mpirun -np ", text));
-        if (text.find(".batch = ") != std::string::npos) {
+        const bool divides = text.find(".batch = ") != std::string::npos;
+        EXPECT_EQ(text.find(" in place of .batch and .accumulate and .memory_limit") != std::string::npos, divides)
+            << text;
+        if (divides) {
             told.batch = static_cast<std::int64_t>(number_behind(".batch = ", text));
             told.accumulate = static_cast<std::int64_t>(number_behind(".accumulate = ", text));
             EXPECT_EQ(told.batch * told.accumulate, options.batch * options.accumulate);

@@ -231,6 +231,19 @@ TEST_F(Printed, TheEndNamesTheLastStep) {
     EXPECT_THAT(ended, HasSubstr("ended after step 9: 2 validations in a row came to no less loss\n"));
 }
 
+/// As soon as a step is looked at, and not at the next validation.
+TEST_F(Printed, NewsAreToldBetweenSteps) {
+    std::int64_t asked = 0;
+    const std::string text = printed(usual({}), kUsual, [&](Trainer& trainer) {
+        trainer.news([&] {
+            return ++asked == 3 ? std::vector<std::string>{"one", "two"} : std::vector<std::string>();
+        });
+    });
+    const std::size_t told = text.find("\none\ntwo\n");
+    ASSERT_NE(told, text.npos) << text;
+    EXPECT_LT(told, text.find("step 4/80"));
+}
+
 /// Each validation counts once: that behind the last step is often one of the others.
 TEST_F(Printed, ValidationsThatAreMostOfTheWorkAreAnnounced) {
     class WithValidation final : public test::OneLayerTask {
