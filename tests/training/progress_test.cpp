@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <headroom/tests/training/hand_clock.hpp>
@@ -60,6 +62,19 @@ TEST(ProgressTest, LooksWhereItDrawsAndOnceASecond) {
               "step 32/100  loss 2.5000  left 0:14  10 tokens/s  peak 0 B\n"
               "step 40/100  loss 2.5000  left 3:00  10 tokens/s  peak 0 B\n"
               "step 100/100  loss 2.5000  left 0:00  10 tokens/s  peak 0 B\n");
+}
+
+/// Whatever the number of steps, and the rhythm in which they are drawn.
+TEST(ProgressTest, TheLastStepIsDrawn) {
+    for (const auto& [first, steps] : {std::pair{0, 51}, {0, 50}, {10, 17}, {3, 104}, {0, 1}}) {
+        test::HandClock clock;
+        Progress progress(steps, "tokens", first, clock.now());
+        ::testing::internal::CaptureStdout();
+        for (std::int64_t step = first + 1; step <= steps; ++step) progress.show({.step = step});
+        EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+                    ::testing::HasSubstr(fmt::format("step {0}/{0}  ", steps)))
+            << first;
+    }
 }
 
 /// A line now and then, with the time that the batches which are left will take.
