@@ -110,10 +110,11 @@ void optimizer_example(Parameters& parameters, const Model& model, Tensor tokens
 
 struct Signs final : optim::UpdateRule {  // moves each element by the learning rate
     Signs() : UpdateRule("signs") {}
-    void update(Exec&, const Range&, const View&) const override {}
+    void update(Exec& exec, const Range& range, const View& multiplier) const override {}
 };
-
-void update_rule_example(Parameters& parameters) { optim::Optimizer optimizer(parameters, std::make_shared<Signs>()); }
+void update_rule_example(Parameters& parameters) {  // not shown
+    optim::Optimizer optimizer(parameters, std::make_shared<Signs>());
+}
 
 void schedule_example(optim::GradientAccumulator& accumulator) {
     const optim::Schedule rate{.decay = optim::Decay::cosine, .warmup_steps = 100, .decay_steps = 2000};
