@@ -384,6 +384,13 @@ function(headroom_tests)
         if(target MATCHES "^docs_header_examples_")  # which make variables to show how, and use few of them
             target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unused>)
         endif()
+        if(target STREQUAL docs_header_examples_device_test)  # code for GPUs, in the emulator; nvcc's pragmas stay in it
+            target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+            target_link_libraries(${target} PRIVATE headroom_simt)
+            if(HEADROOM_HAS_CUDA)
+                target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE_DIR})
+            endif()
+        endif()
         if(HEADROOM_CUDA_EMULATED AND file MATCHES "_(cuda|devices)_test$|^emulated_")
             target_link_libraries(${target} PRIVATE headroom_emulated_kernels)
         elseif(HEADROOM_CUDA_KERNELS AND file MATCHES "_(cuda|devices)_test$")

@@ -2,7 +2,7 @@
 // What CUDA must be told and asked about a kernel before its launches, once per kernel. Only builds with nvcc have it.
 //
 //     CudaKernels& kernels = stream.state->get<CudaKernels>();
-//     check_cuda(&device, "launch", kernels.prepare(function, shape));   // shape.x may have become less
+//     check_cuda(&device, "launch", kernels.prepare(function, multiprocessors, shape));   // may lower shape.x
 #include <cstddef>
 #include <unordered_map>
 

@@ -3,8 +3,8 @@
 // to the position (Su et al. 2021, arXiv:2104.09864). The gradient is the turn back. Not for positions in any order:
 // they count up from a first one.
 //
-//     rotary(stream, {.first_position = 3}, x, 0, y);                  // x, y [B, T, H, D]
-//     rotary(stream, {.first_position = 3, .back = true}, dy, 1, dx);  // dx += gradient
+//     rotary(stream, {.first_position = 3, .heads = 2}, x, 0, y);                  // x, y [B, T, 2, D]
+//     rotary(stream, {.first_position = 3, .heads = 2, .back = true}, dy, 1, dx);  // dx += gradient
 #include <cstdint>
 
 #include <headroom/kernels/stream.hpp>
