@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import unittest
@@ -15,6 +14,8 @@ MPIRUN = shutil.which("mpirun")
 PLUGIN = os.path.join(EXAMPLES, "..", "dist", "libheadroom_mpi.so")
 # Threads that wait for each other on few processors; mpirun of Open MPI refuses root and more processes than processors otherwise.
 RUN = (MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+# Of the first rank, below those that systems give to whoever asks for any.
+PORT = 23917
 # MPI keeps memory that it never gives back, of which AddressSanitizer would tell.
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
@@ -66,14 +67,11 @@ class ProcessesCase(ProgramCase):
 
     def launch(self, *flags, ranks=((0, {}), (1, {}))):
         """Processes that no MPI has started, by (rank, more of the environment, flags)."""
-        # Whose ports nothing else uses.
+        # Whose ports nothing else uses. One that the system gave and took back may be given to a listener at all addresses.
         host = f"127.{os.getpid() // 256 % 256}.{os.getpid() % 256}.{next(self.hosts)}"
-        with socket.socket() as free:
-            free.bind((host, 0))
-            port = free.getsockname()[1]
         jobs = []
         for rank, more, *own in ranks:
-            told = {"RANK": rank, "WORLD_SIZE": max(2, len(ranks)), "LOCAL_RANK": rank, "MASTER_ADDR": host, "MASTER_PORT": port}
+            told = {"RANK": rank, "WORLD_SIZE": max(2, len(ranks)), "LOCAL_RANK": rank, "MASTER_ADDR": host, "MASTER_PORT": PORT}
             environment = self.environment | {name: str(value) for name, value in (told | more).items() if value is not None}
             jobs.append(subprocess.Popen(self.command(*flags, *own), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                          env=environment))
