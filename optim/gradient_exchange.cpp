@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <headroom/kernels/copy/copy.hpp>
-#include <headroom/optim/internal/gradients.hpp>
+#include <headroom/optim/summed_shares.hpp>
 
 namespace headroom::optim {
 

@@ -30,8 +30,4 @@ void check_reached(const Parameters& parameters, std::string_view who) {
         who, model.empty() ? "" : " of ", model));
 }
 
-std::vector<Share> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks) {
-    return parameters.shards() > 1 ? segment.shares(ranks) : shares_of(segment.count, ranks);
-}
-
 }  // namespace headroom::optim

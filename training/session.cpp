@@ -14,7 +14,7 @@
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/optim/internal/gradients.hpp>
+#include <headroom/optim/summed_shares.hpp>
 #include <headroom/training/numbered_draws.hpp>
 
 namespace headroom::training {

@@ -1,10 +1,9 @@
 #pragma once
 // Whether the gradients that a step or a norm reads are there: the part of a segment that no backward pass has reached
-// is memory that nobody wrote. And which rank sums which of them.
+// is memory that nobody wrote.
 //
 //     check_gradients(parameters, segment, "adamw");
 #include <string_view>
-#include <vector>
 
 #include <headroom/core/parameters.hpp>
 
@@ -15,9 +14,5 @@ void check_gradients(const Parameters& parameters, const GradientSegment& segmen
 
 /// Errors: Error, which begins with `who`, if none of the parameters has a gradient.
 void check_reached(const Parameters& parameters, std::string_view who);
-
-/// The share of a segment's gradients that each rank sums: the one whose state it has; where each rank has all state,
-/// one by the segment's size.
-std::vector<Share> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks);
 
 }  // namespace headroom::optim

@@ -31,12 +31,7 @@
 namespace headroom::kernels {
 namespace {
 
-using test::array;
-using test::expect_near;
-using test::Memory;
-using test::TestArray;
-
-using Numbers = std::vector<double>;
+using namespace test;
 
 void copy_example(CpuStream& stream, const View& x, const View& y, const View& dy, const View& dx) {
     kernels::copy(stream, x, y);

@@ -25,12 +25,7 @@
 namespace headroom::kernels {
 namespace {
 
-using test::array;
-using test::expect_near;
-using test::Memory;
-using test::TestArray;
-
-using Numbers = std::vector<double>;
+using namespace test;
 
 void attention_example(Stream& stream, const View& q, const View& k, const View& v, const View& o, const View& lse,
                        Memory& allocate) {

@@ -1,4 +1,5 @@
 // The examples of optim and plan headers: each is compiled as the header shows it.
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@
 #include <headroom/optim/schedule.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/optim/step_result.hpp>
+#include <headroom/optim/summed_shares.hpp>
 #include <headroom/optim/update_rule.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/largest.hpp>
@@ -108,6 +110,13 @@ void optimizer_example(Parameters& parameters, const Model& model, Tensor tokens
     parameters.zero_grad();
 }
 
+std::int64_t summed_shares_example(Parameters& parameters, int ranks, std::size_t rank) {
+    std::int64_t elements = 0;
+    for (const GradientSegment& segment : parameters.segments())
+        elements += optim::summed_shares(parameters, segment, ranks)[rank].count;
+    return elements;
+}
+
 struct Signs final : optim::UpdateRule {  // moves each element by the learning rate
     Signs() : UpdateRule("signs") {}
     void update(Exec& exec, const Range& range, const View& multiplier) const override {}
@@ -184,6 +193,8 @@ TEST(HeaderExamples, OfOptimAndPlanRun) {
     loss_scale_example(parameters, optimizer);
     optimizer_example(parameters, model, tokens, targets);
     sgd_example(parameters, model, tokens, targets);
+    EXPECT_EQ(summed_shares_example(parameters, 2, 0) + summed_shares_example(parameters, 2, 1),
+              summed_shares_example(parameters, 1, 0));
     EXPECT_NE(model.weight.to_vector<float>(), std::vector<float>(3, 1.0f));
 }
 

@@ -16,10 +16,7 @@
 namespace headroom::kernels {
 namespace {
 
-using test::array;
-using test::expect_near;
-using test::Memory;
-using test::TestArray;
+using namespace test;
 
 void adamw_example(CpuStream& stream, const View& learning_rate, const View& multiplier, const View& steps,
                    const View& gradient, const View& parameter, const View& first, const View& second) {

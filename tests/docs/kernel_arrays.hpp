@@ -15,15 +15,17 @@
 
 namespace headroom::kernels::test {
 
+using Numbers = std::vector<double>;
+
 /// A contiguous array of these values in row-major order, over and over.
-inline TestArray array(const Shape& shape, const std::vector<double>& values, Dtype dtype = Dtype::f32) {
+inline TestArray array(const Shape& shape, const Numbers& values, Dtype dtype = Dtype::f32) {
     TestArray result(dtype, shape);
     for (std::int64_t i = 0; i < result.numel(); ++i)
         result.set(i, values[static_cast<std::size_t>(i) % values.size()]);
     return result;
 }
 
-inline void expect_near(const TestArray& x, const std::vector<double>& values) {
+inline void expect_near(const TestArray& x, const Numbers& values) {
     ASSERT_EQ(x.values().size(), values.size());
     for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(x.values()[i], values[i], 1e-4) << "at " << i;
 }

@@ -1,0 +1,9 @@
+#include <headroom/optim/summed_shares.hpp>
+
+namespace headroom::optim {
+
+std::vector<Share> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks) {
+    return parameters.shards() > 1 ? segment.shares(ranks) : shares_of(segment.count, ranks);
+}
+
+}  // namespace headroom::optim
