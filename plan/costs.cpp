@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/plan/internal/fitted_shares.hpp>
 #include <headroom/plan/internal/form.hpp>
 #include <headroom/version.hpp>
 
@@ -177,15 +178,32 @@ Costs::Work Costs::work_of(const RecordedProgram& program, const RecordedOp& op)
     return work;
 }
 
-OpSeconds Costs::by_rates(const Work& work) const {
+Costs::Passes Costs::parts(const Work& work) const {
     const double rate = work.half ? rates_.half_operations : rates_.operations;
-    const auto seconds = [&](double operations, double traffic) {
-        return rates_.op_seconds + std::max(operations / rate, traffic / rates_.bytes);
-    };
-    const double forward = seconds(work.operations.forward, work.bytes);
     // Backward reads what forward read and wrote, and writes a gradient for what forward read.
-    const double backward = seconds(work.operations.backward, 2 * work.bytes);
+    return {.forward = {work.operations.forward / rate, work.bytes / rates_.bytes, rates_.op_seconds},
+            .backward = {work.operations.backward / rate, 2 * work.bytes / rates_.bytes, rates_.op_seconds}};
+}
+
+OpSeconds Costs::by_rates(const Work& work) const {
+    const auto seconds = [](const Parts& parts) { return parts[2] + std::max(parts[0], parts[1]); };
+    const Passes passes = parts(work);
+    const double forward = seconds(passes.forward), backward = seconds(passes.backward);
     return {forward, forward, backward, backward};
+}
+
+void Costs::fit() {
+    shares_.clear();
+    for (const auto& [name, forms] : kinds_) {
+        std::map<std::string, std::array<std::vector<std::pair<Parts, double>>, 2>> passes;
+        for (const auto& [form, kind] : forms) {
+            const Passes by_rates = parts(kind.work);
+            auto& [forward, backward] = passes[parsed(form).kind];
+            forward.emplace_back(by_rates.forward, kind.seconds.forward);
+            backward.emplace_back(by_rates.backward, kind.seconds.backward);
+        }
+        for (const auto& [kind, of] : passes) shares_[name][kind] = {fitted_shares(of[0]), fitted_shares(of[1])};
+    }
 }
 
 OpSeconds Costs::of(const RecordedProgram& program, const RecordedOp& op) const {
@@ -206,7 +224,17 @@ OpSeconds Costs::of(const RecordedProgram& program, const RecordedOp& op) const 
     };
     const auto nearest = std::ranges::min_element(named->second, {}, distance);
     const OpSeconds its = by_rates(nearest->second.work);
-    const double forward = own.forward / its.forward, backward = own.backward / its.backward;
+    double forward = own.forward / its.forward, backward = own.backward / its.backward;
+    const auto& all_shares = shares_.at(op.name);
+    if (const auto shares = all_shares.find(form.kind); shares != all_shares.end()) {
+        const Passes here = parts(work), there = parts(nearest->second.work);
+        const auto ratio = [](const Parts& share, const Parts& own, const Parts& its) {
+            return std::inner_product(share.begin(), share.end(), own.begin(), 0.0) /
+                   std::inner_product(share.begin(), share.end(), its.begin(), 0.0);
+        };
+        forward = ratio(shares->second.forward, here.forward, there.forward);
+        backward = ratio(shares->second.backward, here.backward, there.backward);
+    }
     const OpSeconds& seconds = nearest->second.seconds;
     return {seconds.forward * forward, seconds.replay * forward, seconds.backward * backward,
             seconds.backward_after_replay * backward};
@@ -259,6 +287,7 @@ void Costs::measure(const std::vector<TimedRun>& runs) {
         kinds_[kind.first][kind.second].seconds = {forward, mean(all.replays, forward), backward,
                                                    mean(all.backward_after_replay, backward)};
     }
+    fit();
     std::tie(outside_per_byte_, outside_per_op_) = fitted_outside(runs);
     spread_ = 0;
     for (const TimedRun& run : runs) {

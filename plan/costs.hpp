@@ -6,6 +6,7 @@
 //     const double step_seconds = timed([&] { train(context); });    // a step whose micro-batch records `program`
 //     costs.measure({{program, 1, {{step_seconds, timer.take()}}}});
 //     plan::write_costs("costs.json", costs, plan::Machine::of(context.profile()));
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -69,10 +70,12 @@ class Costs {
     /// 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
 
-    /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times, and
-    /// one that is like none as long as the nearest in shape of its name, times the ratio of their times by rates.
-    /// Nearest in shape: of the same dtypes and ranks, and laid out alike, if there is one; then by the logarithms of
-    /// the ratios of their dimensions, of which the first ones, of samples, count least. What a step takes beside its
+    /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times. One
+    /// that is like none takes as long as the nearest in shape of its name, times the ratio of what the two should
+    /// take: the sum of a share for products, one for traffic and one for any op, fitted to all that ran of the kind
+    /// (name, dtypes, ranks, layout). So weights, which a larger batch reads no oftener, count once. Nearest in shape:
+    /// of the same kind, if there is one; then by the logarithms of the ratios of their dimensions, of which the first
+    /// ones, of samples, count least. Where no op of the kind ran, the ratio is by rates. What a step takes beside its
     /// ops is so much for each byte of parameters, and so much for each op of its micro-batches, as fits the runs best.
     /// Errors: Error if times are of another number of ops than their program has.
     void measure(const std::vector<TimedRun>& runs);
@@ -102,12 +105,20 @@ class Costs {
         Work work;
         OpSeconds seconds;
     };
+    using Parts = std::array<double, 3>;  ///< seconds for products, for traffic, and for any op
+    struct Passes {
+        Parts forward, backward;
+    };
     static Work work_of(const RecordedProgram& program, const RecordedOp& op);
+    Passes parts(const Work& work) const;  ///< by rates
     OpSeconds by_rates(const Work& work) const;
+    /// Fits `shares_` to `kinds_`.
+    void fit();
     OpSeconds of(const RecordedProgram& program, const RecordedOp& op) const;
 
     Rates rates_;
-    std::map<std::string, std::map<std::string, Kind>> kinds_;  ///< by name, then by shapes, strides and dtypes
+    std::map<std::string, std::map<std::string, Kind>> kinds_;     ///< by name, then by shapes, strides and dtypes
+    std::map<std::string, std::map<std::string, Passes>> shares_;  ///< of parts; by name, then by a form without sizes
     /// Of a step's seconds beside its ops: for a byte of parameters, and for an op of a micro-batch.
     double outside_per_byte_ = 0, outside_per_op_ = 0;
     double spread_ = 0;

@@ -88,6 +88,7 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
         throw FileError(fmt::format("{}: measured on {}, and this is {}: measure here", path.string(),
                                     in_words(name, threads), in_words(here.name, here.threads)));
     }
+    costs.fit();
     return costs;
 }
 

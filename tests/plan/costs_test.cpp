@@ -139,17 +139,61 @@ RecordedProgram product(std::int64_t rows, std::int64_t in, std::int64_t out) {
 
 /// Of two that are as much work, the one that is the same but for its batch.
 TEST(Costs, OfAnUnmeasuredOpAreThoseOfTheNearestInShape) {
-    Costs costs(kRates);
+    Costs costs({.operations = 1000, .bytes = 1000, .op_seconds = 0.5});
     costs.measure(
-        {timed(product(64, 64, 256), {{{.forward = {10}}}}), timed(product(256, 32, 128), {{{.forward = {40}}}})});
+        {timed(product(64, 64, 256), {{{.forward = {10}}}}), timed(product(64, 256, 64), {{{.forward = {40}}}})});
     for (const std::int64_t times : {2, 4, 8}) {
         const auto factor = static_cast<double>(times);
         EXPECT_NEAR(costs.of(product(64 * times, 64, 256)).front().forward, 10 * factor, 0.15 * 10 * factor);
-        EXPECT_NEAR(costs.of(product(256 * times, 32, 128)).front().forward, 40 * factor, 0.15 * 40 * factor);
+        EXPECT_NEAR(costs.of(product(64 * times, 256, 64)).front().forward, 40 * factor, 0.15 * 40 * factor);
     }
     RecordedProgram turned = product(128, 64, 256);  // laid out as nothing that was measured: nearest in work
     turned.ops.front().inputs.front().geometry.strides = {1, 128};
     EXPECT_GT(costs.of(turned).front().forward, 0);
+}
+
+/// Of products that were measured at one batch: weights are read once, however many rows there are.
+TEST(Costs, OfALargerBatchCountWeightsOnce) {
+    constexpr double kProducts = 0.4, kTraffic = 3, kAnyOp = 200;  // times as slow as rates are
+    const auto true_seconds = [](const RecordedProgram& program) {
+        double bytes = 0;
+        for (const RecordedValue& value : program.values) bytes += static_cast<double>(value.bytes);
+        const Operations operations = program.ops.front().operations;
+        const auto seconds = [](double operations, double bytes) {
+            return kProducts * operations / 1000 + kTraffic * bytes / 100 + kAnyOp * 0.5;
+        };
+        return OpTimes{.forward = {seconds(operations.forward, bytes)},
+                       .backward = {seconds(operations.backward, 2 * bytes)}};
+    };
+    Costs costs(kRates);
+    std::vector<TimedRun> runs;
+    for (const auto& [in, out] : {std::pair{16, 32}, {64, 16}, {128, 128}, {256, 64}, {512, 256}}) {
+        RecordedProgram program = product(8, in, out);
+        program.ops.front().differentiable = true;
+        runs.push_back(timed(program, {{true_seconds(program)}}));
+    }
+    costs.measure(runs);
+    for (const std::int64_t times : {2, 4, 8}) {
+        for (const auto& [in, out] : {std::pair{16, 32}, {128, 128}, {512, 256}}) {
+            RecordedProgram program = product(8 * times, in, out);
+            program.ops.front().differentiable = true;
+            const OpTimes right = true_seconds(program);
+            const OpSeconds predicted = costs.of(program).front();
+            EXPECT_NEAR(predicted.forward / right.forward[0], 1, 0.05) << times << " times, " << in << " x " << out;
+            EXPECT_NEAR(predicted.replay / right.forward[0], 1, 0.05);
+            EXPECT_NEAR(predicted.backward / right.backward[0], 1, 0.05);
+        }
+    }
+}
+
+/// Of an op that takes long at any size, such as one that runs many small ones: known from parts of the batch.
+TEST(Costs, OfALargerBatchGrowAsThoseOfItsPartsDid) {
+    Costs costs(kRates);
+    std::vector<TimedRun> runs;
+    for (const std::int64_t rows : {100, 200, 400})
+        runs.push_back(timed(chain(rows, {"gelu"}), {{{.forward = {7000 + 10.0 * static_cast<double>(rows)}}}}));
+    costs.measure(runs);
+    EXPECT_NEAR(costs.of(chain(3200, {"gelu"})).front().forward, 7000 + 32000, 0.05 * 39000);
 }
 
 TEST(Costs, KnowHowFarStepsAreFromWhatIsPredicted) {
@@ -207,8 +251,9 @@ TEST(Costs, OfOtherShapesGoByWork) {
     Costs two(kRates);
     two.measure(
         {timed(chain(100, {"gelu"}), {{{.forward = {3}}}}), timed(chain(400, {"gelu"}), {{{.forward = {100}}}})});
-    EXPECT_DOUBLE_EQ(two.of(chain(300, {"gelu"})).front().forward, 100 * (0.5 + 96) / (0.5 + 128)) << "the nearest";
-    EXPECT_DOUBLE_EQ(two.of(chain(120, {"gelu"})).front().forward, 3 * (0.5 + 38.4) / (0.5 + 32));
+    // 33 times as long for 4 times the traffic: nothing is for any op.
+    EXPECT_NEAR(two.of(chain(300, {"gelu"})).front().forward, 100 * 96.0 / 128, 1e-6) << "the nearest";
+    EXPECT_NEAR(two.of(chain(120, {"gelu"})).front().forward, 3 * 38.4 / 32, 1e-6);
 }
 
 TEST(Costs, OfOtherShapesGoRatherByTheSameDtype) {
