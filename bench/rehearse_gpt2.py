@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-from runs import headed
+from runs import headed, text_of
 
 
 def rehearsed(program, dtype, batch, *flags):
@@ -31,7 +31,7 @@ def main():
     what = ("peak memory of a GPT-2 124M training step, T = 1024, nothing recomputed, predicted by a rehearsal of a GPU of 141 GB "
             "on a machine without one; not measured on a GPU")
     result = {"what": what, "command": "gpt2_step --device dry --dtype DTYPE --batch BATCH [--half-residual] [--graphs]", "rows": rows}
-    pathlib.Path(file).write_text(json.dumps(headed(result), indent=1) + "\n", encoding="utf-8")
+    pathlib.Path(file).write_text(text_of(headed(result)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

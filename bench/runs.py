@@ -57,8 +57,21 @@ def headed(result):
     return finite({**head, **{name: value for name, value in result.items() if name not in head}})
 
 
+def text_of(value, indent=""):
+    """JSON as files of bench/results have it: a member of the whole, and a row of a list, is a line, so that a difference shows
+    which rows are new."""
+    deeper = indent + " "
+    nested = isinstance(value, dict) and any(isinstance(member, (dict, list)) for member in value.values())
+    if isinstance(value, dict) and (not indent or (nested and len(json.dumps(value)) > 160)):
+        members = [f"{deeper}{json.dumps(name)}: {text_of(member, deeper)}" for name, member in value.items()]
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(row, (dict, list)) for row in value):
+        return "[\n" + ",\n".join(deeper + json.dumps(row, ensure_ascii=False) for row in value) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
 def write_result(folder, name, result):
     """`headed`."""
     path = pathlib.Path(folder) / name
-    path.write_text(json.dumps(headed(result), indent=2) + "\n", encoding="utf-8")
+    path.write_text(text_of(headed(result)) + "\n", encoding="utf-8")
     return path

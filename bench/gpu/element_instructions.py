@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from runs import headed  # noqa: E402
+from runs import headed, text_of  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).with_suffix(".cu")
 ELEMENTS = 8
@@ -58,7 +58,7 @@ def main():
         result["now"] = counted(disassembled(options, options.headers, folder))
         if options.before:
             result["before"] = counted(disassembled(options, options.before, folder))
-    text = json.dumps(headed(result), indent=1) + "\n"
+    text = text_of(headed(result)) + "\n"
     if options.out:
         pathlib.Path(options.out).write_text(text)
     print(text, end="")

@@ -21,7 +21,7 @@ import time
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from runs import headed  # noqa: E402
+from runs import headed, text_of  # noqa: E402
 
 
 def run_ours(flags, name):
@@ -106,9 +106,9 @@ def main():
         print(text, flush=True)
     print(f"geometric mean of {len(results)}: {math.exp(statistics.mean(math.log(r['ratio']) for r in results)):.2f}")
     if flags.json:
-        with open(flags.json, "w", encoding="utf-8") as file:
-            json.dump(headed({"what": "convolutions in Headroom and PyTorch, alternating", "torch": torch.__version__,
-                              "threads": flags.threads, "pairs": flags.pairs, "layers": results}), file, indent=1)
+        result = {"what": "convolutions in Headroom and PyTorch, alternating", "torch": torch.__version__, "threads": flags.threads,
+                  "pairs": flags.pairs, "layers": results}
+        pathlib.Path(flags.json).write_text(text_of(headed(result)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

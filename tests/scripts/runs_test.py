@@ -1,6 +1,7 @@
 """bench/runs.py: what scripts that run programs share."""
 import datetime
 import importlib.util
+import json
 import pathlib
 import resource
 import subprocess
@@ -55,6 +56,16 @@ class Heads(unittest.TestCase):
     def test_what_is_not_finite_is_null(self):
         rows = [{"loss": float("nan"), "steps": 3}, (float("inf"), 1.5, "nan")]
         self.assertEqual(runs.headed({"what": "a test", "rows": rows})["rows"], [{"loss": None, "steps": 3}, [None, 1.5, "nan"]])
+
+    def test_a_row_is_a_line(self):
+        result = {"what": "a tést", "rows": [{"loss": 0.1, "bytes": {"all": [1, 2]}}, [3, 4]], "few": {"one": [1]}, "empty": [],
+                  "many": {"first": {"rows": [{"x": 1}, {"x": 2}]}, "note": "long " * 32}}
+        text = runs.text_of(result)
+        self.assertEqual(json.loads(text), result)
+        self.assertEqual(text.splitlines()[:9], [
+            "{", ' "what": "a tést",', ' "rows": [', '  {"loss": 0.1, "bytes": {"all": [1, 2]}},', "  [3, 4]", " ],",
+            ' "few": {"one": [1]},', ' "empty": [],', ' "many": {'])
+        self.assertEqual(text.splitlines()[9], '  "first": {"rows": [{"x": 1}, {"x": 2}]},', "what is short is a line")
 
     def test_a_result_may_name_its_command(self):
         self.assertEqual(runs.headed({"what": "a test", "command": "x --y"})["command"], "x --y")
