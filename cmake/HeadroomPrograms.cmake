@@ -448,7 +448,10 @@ function(headroom_tests)
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
         -D VERSION=${PROJECT_VERSION} -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
-    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT ${HEADROOM_TEST_TIMEOUT} ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT}")
+    add_test(NAME consumer/parent COMMAND ${CMAKE_COMMAND} --fresh -G ${CMAKE_GENERATOR} -S ${PROJECT_SOURCE_DIR}/tests/consumer/parent
+        -B ${PROJECT_BINARY_DIR}/tests/consumer_parent -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -D HEADROOM_CUDA=EMULATED)
+    set_tests_properties(consumer/install consumer/parent PROPERTIES LABELS consumer TIMEOUT ${HEADROOM_TEST_TIMEOUT}
+        ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT}")
 endfunction()
 
 # bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench; benchmarks builds all of them.
