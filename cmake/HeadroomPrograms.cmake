@@ -268,11 +268,12 @@ if(HEADROOM_PRLIMIT)
     set(HEADROOM_BOUNDED ${HEADROOM_PRLIMIT} --cpu=${HEADROOM_TEST_SECONDS})
 endif()
 
-# Whether a test in C++ draws at random: it includes tests/support/seed.hpp, by one of the tests' own headers or by itself.
-# headroom_find_drawing_headers() finds those headers once.
+# Whether a test in C++ draws at random: it includes tests/support/seed.hpp, what draws an op's inputs, or the emulator, which
+# draws the order of threads; by one of the headers of tests and of checks, or by itself. headroom_find_drawing_headers()
+# finds those headers once.
 function(headroom_find_drawing_headers)
-    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.hpp)
-    set(drawing "headroom/tests/support/seed\\.hpp")
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.hpp ${PROJECT_SOURCE_DIR}/core/test/*.hpp)
+    set(drawing "headroom/tests/support/seed\\.hpp|headroom/core/test/sample_calls\\.hpp|headroom/tests/simt/emulator\\.hpp")
     foreach(round RANGE 3)  # headers that include such headers
         foreach(header IN LISTS headers)
             file(STRINGS ${header} found REGEX "${drawing}" LIMIT_COUNT 1)
