@@ -127,7 +127,7 @@ class Costs {
 /// As JSON that people can read. Errors: FileError.
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
 /// Errors: FileError if it can't be read, is no such file, or was measured on another machine or with other threads
-/// than the profile's; a GPU that is only simulated may stand for any.
+/// than the profile's, or by another version; a GPU that is only simulated may stand for any.
 Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
 }  // namespace headroom::plan

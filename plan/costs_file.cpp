@@ -61,13 +61,14 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
     std::ifstream file(path);
     if (!file) throw FileError(fmt::format("{}: there are no costs that can be read", path.string()));
     Costs costs = Costs::assumed(profile);
-    std::string name;
+    std::string name, build;
     int threads = 0;
     try {
         const Json json = Json::parse(file);
         if (json.at("headroom_costs") != kVersion) throw Error("they are of another version");
         json.at("machine").get_to(name);
         json.at("threads").get_to(threads);
+        json.at("build").get_to(build);
         costs.outside_per_byte_ = seconds_in(json.at("outside_seconds_per_parameter_byte"));
         costs.outside_per_op_ = seconds_in(json.at("outside_seconds_per_op"));
         if (json.contains("spread")) costs.spread_ = seconds_in(json.at("spread"));  // not in older files
@@ -87,6 +88,10 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
     if (!any_gpu && (name != here.name || threads != here.threads)) {
         throw FileError(fmt::format("{}: measured on {}, and this is {}: measure here", path.string(),
                                     in_words(name, threads), in_words(here.name, here.threads)));
+    }
+    if (build != here.build) {
+        throw FileError(fmt::format("{}: measured by Headroom {}, and this is {}, whose ops take other times: measure again",
+                                    path.string(), build, here.build));
     }
     costs.fit();
     return costs;

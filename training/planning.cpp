@@ -208,6 +208,10 @@ void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
 }
 
 void Trainer::check_program(const plan::Plan& plan, const Profile& profile) const {
+    for (const Recompute& way : options_.recomputes) {
+        if (way.name != plan.division.choice || way.policies.empty()) continue;
+        throw Error(fmt::format("the plan's choice is {}, which has rules of its own beside the plan's", way.name));
+    }
     const TrainerOptions options = divided(keeping_all(options_), plan.division);
     plan::check_program(
         plan, headroom::rehearse(profile.endless(), [&](Context& dry) { rehearse_on(dry, task_, options); }).program);

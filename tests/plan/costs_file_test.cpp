@@ -84,6 +84,12 @@ TEST_F(CostsFile, AreOfOneMachine) {
     EXPECT_THROW(read_on(simulated), FileError);
     write_costs(file_, costs, {"an abacus", 2, "1"});
     EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured on an abacus, 2 threads")));
+    Machine older = Machine::of(two);
+    older.build = "0.0.9";
+    write_costs(file_, costs, older);
+    EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured by Headroom 0.0.9, and this is ")));
+    write_costs(file_, costs, {"NVIDIA A100", 0, "0.0.9"});
+    EXPECT_THROW(read_on(simulated), FileError) << "for any GPU, too";
     write_costs(file_, costs, Machine::of(card));
     EXPECT_NO_THROW(read_on(card));
     EXPECT_NO_THROW(read_on(simulated)) << "may stand for any";

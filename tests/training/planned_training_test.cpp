@@ -101,6 +101,22 @@ class PlannedTraining : public ::testing::Test {
     Points points_ = points_of_samples();
 };
 
+TEST_F(PlannedTraining, RefusesAChoiceThatContradictsTheRules) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{1} << 30;
+    plan::Plan plan = Trainer(task<Layers>(points_), budgeted).plan(profile).plan;
+    TrainerOptions by_hand = options();
+    by_hand.recomputes = {{"none", "nothing", {}}, {"all", "all layers", {{"**", recompute_all()}}}};
+    const Trainer trainer(task<Layers>(points_), by_hand);
+    trainer.check(plan, profile);
+    plan.division.choice = "all";
+    EXPECT_THAT([&] { trainer.check(plan, profile); },
+                ThrowsMessage<Error>(HasSubstr("the plan's choice is all, which has rules of its own")));
+    plan.division.choice = "layers";
+    EXPECT_THAT([&] { trainer.check(plan, profile); }, ThrowsMessage<Error>(HasSubstr("the ways are none, all")));
+}
+
 TEST_F(PlannedTraining, KeepsTheBatchOfATaskWhoseSamplesDepend) {
     const Profile profile = Context::cpu({.threads = 1}).profile();
     const MakeTask whole = task<OfPairs>(points_);
