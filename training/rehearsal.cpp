@@ -104,8 +104,8 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
             } catch (const plan::BudgetTooSmall& error) {
                 least = std::min(least, error.least());
                 if (!error.least_split()) break;  // smaller micro-batches were tried, or can't be
-            } catch (const Error&) {              // it trains nothing, or recomputes by policies of its own
-                return {false, "no plan is for it"};
+            } catch (const Error& error) {        // it trains nothing, or recomputes by policies of its own
+                return {false, fmt::format("no plan is for it ({})", error.what())};
             }
         }
     }

@@ -285,7 +285,8 @@ Report Trainer::train_session(Context& context) const {
             last_step.emplace(session, options_.save, *interrupt);
         } else if (options_.print) {
             say("a signal ends a training at its next step; a launcher that ends all processes before (mpirun: 2 s) "
-                "loses what {} has not saved",
+                "loses what {} has not saved: send SIGINT to one process, or give mpirun "
+                "--mca odls_base_sigkill_timeout 60",
                 options_.spell("save_every", ""));
         }
     }

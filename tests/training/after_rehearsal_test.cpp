@@ -1,6 +1,8 @@
 // What is said of a run that is refused memory although its rehearsal has passed.
 #include <headroom/training/internal/rehearsal.hpp>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -94,6 +96,16 @@ TEST(AfterRehearsal, OptionsThatWereGivenAreNotAskedFor) {
     options.split_batch = false;
     EXPECT_THAT(advice_for(options), HasSubstr(" .split_batch = true: "));
     EXPECT_THAT(advice_for(options), HasSubstr("another training"));
+}
+
+TEST(AfterRehearsal, WhyNoPlanIsForItIsSaid) {
+    const auto times = std::make_shared<std::int64_t>(0);
+    const MakeTask growing = [&](Parameters& parameters, std::int64_t batch) {
+        return std::make_unique<WideTask>(parameters, batch + ++*times);
+    };
+    const MemoryPeak whole = rehearsed_on(kGpu, kOptions).peak;
+    EXPECT_THAT(advice(gpu_of(kGpu), whole.reserved / 2, whole, growing, kOptions, "more"),
+                HasSubstr("no plan is for it (a plan is for a workload that does the same each time"));
 }
 
 TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
