@@ -177,7 +177,8 @@ class Run(unittest.TestCase):
         (self.fake / "programs" / "uploads").unlink()
         self.assertEqual(self.run_script("--only", "uploads")[1]["uploads"], {"error": "was not built"})
 
-    def test_is_built_for_the_gpu_that_is_there_with_what_was_brought(self):
+    def test_is_built_for_the_first_gpu_with_what_was_brought(self):
+        self.write("bin/nvidia-smi", f"#!/bin/sh\n{NVIDIA_SMI}echo 'Another, 1.2, 7.5, 1 MiB'\n")
         self.write("usr/lib/libbrought.so", "")
         archive = self.fake / "deps.tar.gz"
         subprocess.run(["tar", "-czf", archive, "-C", self.fake, "usr"], check=True)
