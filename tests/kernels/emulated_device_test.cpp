@@ -48,7 +48,8 @@ TEST(EmulatedDevice, AGraphTakesMemoryAsLongAsItLives) {
     EXPECT_EQ(driver->free_bytes(), before);
 }
 
-/// By their numbers or identities, in that order, up to the first that is of no GPU, as CUDA's programming guide has it.
+/// By their numbers or identities, in that order, up to the first that is of no GPU, as CUDA's programming guide has
+/// it.
 TEST(EmulatedDevice, IsOneOfThoseThatAreVisible) {
     const std::vector<std::string> all{cuda_uuid(0), cuda_uuid(1), cuda_uuid(2), cuda_uuid(3)};
     const auto seen = [](const std::string& chosen) {

@@ -61,9 +61,9 @@ TEST(RuntimeGpu, HasNoCodeOfTheProgram) {
     fake_runtime::reset(0);
     const std::unique_ptr<CudaDevice> device = open_cuda_device(0);
     for (const cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion}) {
-        EXPECT_THAT([&] { check_cuda(device.get(), "launch", error); },
-                    ThrowsMessage<DeviceError>(
-                        StartsWith("cuda 0: this program has no code for this GPU; build it with")));
+        EXPECT_THAT(
+            [&] { check_cuda(device.get(), "launch", error); },
+            ThrowsMessage<DeviceError>(StartsWith("cuda 0: this program has no code for this GPU; build it with")));
     }
 }
 

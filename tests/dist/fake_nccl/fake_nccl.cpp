@@ -42,7 +42,7 @@ struct NcclCommunicator {
     std::thread::id owner = std::this_thread::get_id();
     int questions = 0;  ///< that are answered by ncclInProgress
     bool joined = false, finalized = false;
-    bool told = false;  ///< of an error
+    bool told = false;                                      ///< of an error
     std::map<int, std::uint64_t> sent = {}, received = {};  ///< messages, by peer
     CUstream_st* stream = nullptr;                          ///< of its first message
     std::atomic<bool> aborted = false;
