@@ -215,6 +215,17 @@ TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
     EXPECT_FALSE(run(kCases[0], t, {.scratch_budget = 255}));
 }
 
+TEST_F(RuntimeConvolution, ARefusalIsTheFirstReasonThatCudnnGives) {
+    const auto note = [](std::vector<NumericalNote_t> notes) {
+        for (std::int64_t plan = 0; plan < 7; ++plan) headroom_cudnn_frontend::give_notes(plan, notes);
+    };
+    note({NumericalNote_t::WINOGRAD});
+    EXPECT_FALSE(run(kCases[0], *std::make_unique<Trial>(trial(kCases[0], Dtype::bf16))));
+    EXPECT_THAT(convolution_library(stream),
+                ::testing::EndsWith("at least once: No execution plans support the graph.   Reason: its notes"));
+    note({});
+}
+
 TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
     ConvolutionCase of = kCases[0];
     of.bias = true;
