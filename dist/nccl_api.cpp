@@ -7,13 +7,14 @@
 
 namespace headroom::dist {
 
+std::vector<std::string> nccl_libraries() {
+    return memory::library_files("HEADROOM_NCCL", {"libnccl.so.2", HEADROOM_NCCL_BUILT});
+}
+
 NcclApi load_nccl(const std::vector<std::string>& libraries) {
     constexpr const char* advice =
         "install NVIDIA's NCCL 2 (Python package nvidia-nccl-cu13) and put its folder into LD_LIBRARY_PATH";
-    const memory::SharedLibrary library(
-        "several GPUs: NCCL",
-        libraries.empty() ? memory::library_files("HEADROOM_NCCL", {"libnccl.so.2", HEADROOM_NCCL_BUILT}) : libraries,
-        advice);
+    const memory::SharedLibrary library("several GPUs: NCCL", libraries.empty() ? nccl_libraries() : libraries, advice);
     NcclApi api;
     library.find(api.get_version, "ncclGetVersion");
     int version = 0;

@@ -49,6 +49,10 @@ struct NcclApi {
     const char* (*get_last_error)(NcclCommunicator* comm) = nullptr;
 };
 
+/// The files to try: the one that HEADROOM_NCCL names, else libnccl.so.2 on the loader's path, then where the build
+/// found it.
+std::vector<std::string> nccl_libraries();
+
 /// See `NcclOptions::libraries`. Errors: DeviceError if none can, it lacks a function, or it is older than
 /// NCCL 2.14, the first whose calls can be left waiting.
 NcclApi load_nccl(const std::vector<std::string>& libraries = {});

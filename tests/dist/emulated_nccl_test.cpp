@@ -2,6 +2,7 @@
 #include <headroom/dist/nccl.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -277,6 +278,14 @@ TEST(Nccl, TakesNoIdButItsOwn) {
         EXPECT_NE(api.comm_init_rank_config(&comm, 2, id, 0, &config), dist::kNcclInProgress) << text;
         EXPECT_EQ(comm, nullptr);
     }
+}
+
+TEST(Nccl, IsLookedForOnTheLoadersPathFirst) {
+    unsetenv("HEADROOM_NCCL");
+    EXPECT_EQ(dist::nccl_libraries().front(), "libnccl.so.2");
+    setenv("HEADROOM_NCCL", "/mine/libnccl.so", 1);
+    EXPECT_THAT(dist::nccl_libraries(), testing::ElementsAre("/mine/libnccl.so"));
+    unsetenv("HEADROOM_NCCL");
 }
 
 TEST(Nccl, RefusesWhatCannotBe) {

@@ -2,12 +2,17 @@
 #include <headroom/dist/internal/sockets.hpp>
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
+#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
@@ -171,6 +176,22 @@ TEST(Sockets, WhoComesFirstWaitsForTheListener) {
     const Socket late = *listener.accept(within(kLong));
     late.send_frame("here", within(kLong));
     EXPECT_EQ(early.get().receive_frame(4, within(kLong)), "here");
+}
+
+/// Where connections are made from one port alone, and nobody listens there: in a network of a thread's own.
+TEST(Sockets, AConnectionToItselfIsNone) {
+    std::thread([] {
+        const bool own = unshare(CLONE_NEWNET) == 0;
+        ifreq loopback{};
+        std::strcpy(loopback.ifr_name, "lo");
+        loopback.ifr_flags = IFF_UP;
+        const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        if (!own || ioctl(any.number(), SIOCSIFFLAGS, &loopback) != 0 ||
+            !(std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << "40000 40000" << std::flush))
+            GTEST_SKIP() << "no network namespace can be made here";
+        EXPECT_THAT([] { Socket::connect("127.0.0.1:40000", within(0.2)); },
+                    ThrowsMessage<TimedOut>(HasSubstr("nobody accepts at 127.0.0.1:40000")));
+    }).join();
 }
 
 TEST(Sockets, ReasonsAreSaid) {

@@ -95,8 +95,11 @@ TEST_F(Watched, EndForOneOfWhichNothingIsHeardThoughItWaitedLast) {
 
 TEST_F(Watched, EndSoonForOneThatHasEnded) {
     for (Said& said : says_) said.moves = true;
+    seconds(100);  // in which it was there
+    EXPECT_THAT(ranks_.verdict(), IsEmpty());
     says_[1].speaks = false;
     ranks_.lost(1);
+    EXPECT_THAT(ranks_.verdict(), IsEmpty());
     seconds(1);
     EXPECT_THAT(ranks_.verdict(), IsEmpty());  // its own error comes first
     seconds(2);

@@ -99,9 +99,12 @@ TEST_F(World, SharesItsProcessorsWithThoseThatItMeetsThere) {
 
 TEST_F(World, OfOneIsAlone) {
     tell({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "none"}});
-    const dist::World world = dist::World::join();
-    EXPECT_EQ(world.ranks(), 1);
-    EXPECT_EQ(world.context().group(), nullptr);
+    for (const bool numbered : {true, false}) {
+        if (!numbered) unsetenv("RANK");  // of which there is one only
+        const dist::World world = dist::World::join();
+        EXPECT_EQ(world.ranks(), 1);
+        EXPECT_EQ(world.context().group(), nullptr);
+    }
 }
 
 TEST_F(World, CountsARanksMachineFromWhatItWasTold) {

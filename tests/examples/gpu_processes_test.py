@@ -45,6 +45,10 @@ class GpuProcesses(ProcessesCase):
             self.assertEqual(rank["peak_bytes_reserved"], rank["peak_bytes_reserved_predicted"])
             self.assertGreater(rank["sent_bytes"], 0)
 
+    def test_keeps_the_reserve_that_is_told(self):
+        for flags, said in (((), "629.1 MB (629145600 bytes) are left"), (("--gpu-reserve", "100MiB"), "104.9 MB (104857600 bytes) are left")):
+            self.assertIn(said, self.succeeds("--stop-after", 1, *flags))
+
     def test_predicted_for_a_gpu_that_is_elsewhere(self):
         flags = ("--device", "dry", "--gpu-memory", "8GiB", "--width", 64)
         (alone,) = self.figures(*flags, "--ranks", 1)["ranks"]

@@ -165,7 +165,9 @@ class TrainGptErrors(ProgramCase):
     def test_a_gpu_that_is_not_there(self):
         if self.run_program(*self.with_text("--device", "cuda", "--steps", 0, "--stop-after", 0)).returncode == 0:
             self.skipTest("there is a GPU, or an emulated one")
-        self.fails(1, self.with_text("--device", "cuda"), "cuda: ")
+        for flags in ((), ("--gpu-reserve", "1GiB"), ("--tune", self.path("tuning")), ("--graphs",), ("--fit-scratch",), ("--libraries",),
+                      ("--keep-batch",)):
+            self.fails(1, self.with_text("--device", "cuda", *flags), "cuda: ")
 
     def test_a_rehearsed_gpu_takes_no_real_device(self):
         self.fails(2, self.with_text("--device", "cpu", "--gpu-memory", 10**9), "--gpu-memory")

@@ -420,6 +420,19 @@ TEST_F(BlasGemm, TriesNothingWhenTheTimeForItIsOut) {
     EXPECT_THAT(gemm_library(stream), HasSubstr("; tuning ended after 100 s"));
 }
 
+/// Also of a trial that fails, as without a GPU, whose events time it.
+TEST_F(BlasGemm, CountsTheTimeThatATrialTakes) {
+    Ones ones;
+    options.tune = true;
+    double now = 0;
+    state.get<TuningTime>().clock = [&] { return now += 2; };
+    try {
+        EXPECT_TRUE(matmul_by_library(ones.matmul));
+    } catch (const DeviceError&) {
+    }
+    EXPECT_GE(state.get<TuningTime>().spent, 2);
+}
+
 TEST_F(BlasGemm, AsksAnewWhereTryingFailed) {
     Ones ones;
     const auto fails = [](int, const std::function<void(int)>&) -> std::vector<float> { throw DeviceError("mine"); };

@@ -2,14 +2,19 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/memory/driver.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/memory/progress.hpp>
 
 namespace headroom::kernels {
@@ -41,6 +46,27 @@ TEST(EmulatedDevice, AGraphTakesMemoryAsLongAsItLives) {
     device->begin_capture();
     device->abandon_capture();
     EXPECT_EQ(driver->free_bytes(), before);
+}
+
+/// By their numbers or identities, in that order, up to the first that is of no GPU, as CUDA's programming guide has
+/// it.
+TEST(EmulatedDevice, IsOneOfThoseThatAreVisible) {
+    const std::vector<std::string> all{cuda_uuid(0), cuda_uuid(1), cuda_uuid(2), cuda_uuid(3)};
+    const auto seen = [](const std::string& chosen) {
+        setenv("CUDA_VISIBLE_DEVICES", chosen.c_str(), 1);
+        std::vector<std::string> gpus;
+        for (int i = 0; i < cuda_device_count(); ++i) gpus.push_back(cuda_uuid(i));
+        EXPECT_THROW(cuda_uuid(cuda_device_count()), DeviceError);
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        return gpus;
+    };
+    using Gpus = std::vector<std::string>;
+    EXPECT_EQ(seen("2,0"), (Gpus{all[2], all[0]}));
+    EXPECT_EQ(seen(all[3] + ",1"), (Gpus{all[3], all[1]}));
+    EXPECT_EQ(seen("1,4,0"), Gpus{all[1]});
+    EXPECT_EQ(seen("-1,0"), Gpus{});
+    EXPECT_EQ(seen(""), Gpus{});
+    EXPECT_EQ(cuda_device_count(), 4);
 }
 
 /// So that the watch over ranks (dist) does not take it for one that hangs.

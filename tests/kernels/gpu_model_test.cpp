@@ -66,6 +66,37 @@ TEST(GpuModel, SumsProductsOfHalvesInF32) {
         const bool geforce = model.name.starts_with("RTX");
         const int times = model.capability == 75 ? (geforce ? 4 : 8) : geforce ? 2 : 16;
         EXPECT_NEAR(model.rates.half / model.rates.f32, times, 0.1 * times) << model.name;
+        const double of_f32 = model.capability >= device::kBf16Capability ? model.rates.half / 2 : model.rates.f32;
+        EXPECT_NEAR(model.rates.tf32 / of_f32, 1, 0.01) << model.name << ", rounded to TF32 where there is that";
+    }
+}
+
+/// What rates follow from, in tables that have no rates: the white papers' and data sheets' clocks and widths.
+struct Parts {
+    int cores;              ///< for f32, of a multiprocessor: each multiplies and adds in a clock cycle
+    double gigahertz;       ///< at boost
+    int bus_bits;           ///< of the memory
+    double gigabits;        ///< of the memory, in a second, for each bit of the bus
+    int generation;         ///< of PCI Express, with 16 lanes
+    std::size_t gigabytes;  ///< of the memory, as the box says it
+};
+
+TEST(GpuModel, HasTheRatesOfItsClocksAndBuses) {
+    const std::map<std::string, Parts> parts{
+        {"RTX 2080 Ti", {64, 1.545, 352, 14, 3, 11}},  {"T4", {64, 1.59, 256, 10, 3, 16}},
+        {"RTX 3060", {128, 1.777, 192, 15, 4, 12}},    {"RTX 3090", {128, 1.695, 384, 19.5, 4, 24}},
+        {"RTX 4090", {128, 2.52, 384, 21, 4, 24}},     {"A100 40GB", {64, 1.41, 5120, 2.43, 4, 40}},
+        {"A100 80GB", {64, 1.41, 5120, 3.186, 4, 80}}, {"H100", {128, 1.98, 5120, 5.238, 5, 80}},
+        {"H200", {128, 1.98, 6144, 6.25, 5, 141}}};
+    for (const GpuModel& model : gpu_models()) {
+        SCOPED_TRACE(model.name);
+        const Parts& of = parts.at(model.name);
+        const GpuRates& rates = model.rates;
+        EXPECT_NEAR(rates.f32 / (2e9 * of.gigahertz * of.cores * model.multiprocessors), 1, 0.02);
+        EXPECT_NEAR(rates.memory / (of.gigabits * 1e9 / 8 * of.bus_bits), 1, 0.02);
+        EXPECT_EQ(rates.host_link, 2e9 * (1 << of.generation));
+        EXPECT_GT(model.memory_bytes, of.gigabytes * 970'000'000);
+        EXPECT_LE(model.memory_bytes, of.gigabytes * 1'070'000'000);
     }
 }
 

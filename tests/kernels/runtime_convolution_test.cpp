@@ -191,8 +191,8 @@ TEST_F(RuntimeConvolution, TheBuildsCudartIsOpenedForTheFrontend) {
 }
 
 TEST_F(RuntimeConvolution, LibrariesAreThoseThatVariablesName) {
-    EXPECT_THAT(cudnn_libraries().front(), HasSubstr("libcudnn.so.9"));
-    EXPECT_THAT(cudart_libraries().front(), HasSubstr("libcudart.so.1"));
+    EXPECT_EQ(cudnn_libraries().front(), "libcudnn.so.9") << "on the loader's path";
+    EXPECT_THAT(cudart_libraries().front(), ::testing::StartsWith("libcudart.so.1"));
     setenv("HEADROOM_CUDNN", "/mine/libcudnn.so", 1);
     setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "/mine/libcudart.so", 1);
     EXPECT_THAT(cudnn_libraries(), ElementsAre("/mine/libcudnn.so"));
@@ -213,6 +213,17 @@ TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
     state = StreamState();
     EXPECT_TRUE(run(kCases[0], t, {.scratch_budget = 256}));
     EXPECT_FALSE(run(kCases[0], t, {.scratch_budget = 255}));
+}
+
+TEST_F(RuntimeConvolution, ARefusalIsTheFirstReasonThatCudnnGives) {
+    const auto note = [](std::vector<NumericalNote_t> notes) {
+        for (std::int64_t plan = 0; plan < 7; ++plan) headroom_cudnn_frontend::give_notes(plan, notes);
+    };
+    note({NumericalNote_t::WINOGRAD});
+    EXPECT_FALSE(run(kCases[0], *std::make_unique<Trial>(trial(kCases[0], Dtype::bf16))));
+    EXPECT_THAT(convolution_library(stream),
+                ::testing::EndsWith("at least once: No execution plans support the graph.   Reason: its notes"));
+    note({});
 }
 
 TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {

@@ -1,6 +1,7 @@
 // Which of cuDNN's plans for a convolution tuning finds, in what time, and that it changes no result.
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,26 @@ TEST_F(RuntimeConvolutionTuning, TuningKeepsTheFastestPlanInAFile) {
     EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16))));
     EXPECT_EQ(executed.last, 0);  // another shape
     EXPECT_THROW(stream.state->get<ConvolutionChoices>().load(path + ".missing"), FileError);
+}
+
+TEST_F(RuntimeConvolutionTuning, AFileReplacesNothingThatThisRunFound) {
+    Trial t = trial(kCases[0], Dtype::bf16);
+    EXPECT_TRUE(run(kCases[0], t, {.tune = true}));
+    auto& choices = state.get<ConvolutionChoices>();
+    const auto lines = [](const PlanTable& table) {
+        std::ostringstream text;
+        table.write(text);
+        return text.str();
+    };
+    const std::string found = lines(choices);
+    std::string other = found;
+    ASSERT_TRUE(found.ends_with("fake plan 3\n"));
+    other.replace(other.size() - 2, 1, "0");
+    EXPECT_TRUE(choices.read(other.substr(0, other.size() - 1)));
+    EXPECT_EQ(lines(choices), found);
+    PlanTable earlier("convolution");
+    EXPECT_TRUE(earlier.read(other.substr(0, other.size() - 1)));
+    EXPECT_EQ(lines(earlier), other);
 }
 
 /// Plans take their time to be made, by a clock of the test's.

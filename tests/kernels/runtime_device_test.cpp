@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/device/cuda_error.hpp>
-#include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -367,17 +366,6 @@ TEST_P(RuntimeDevice, ABusyStreamIsNotDestroyedInSilence) {
     }
     device.reset();
     fake_runtime::reset(static_cast<std::uint64_t>(GetParam()));
-}
-
-TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {
-    EXPECT_EQ(device->properties().name, "fake runtime");
-    EXPECT_EQ(device->properties().major, 9);
-    EXPECT_EQ(device->properties().multiprocessors, 132);
-    EXPECT_EQ(device->properties().blocks, 32);
-    EXPECT_EQ(device->properties().shared_bytes, 227u * 1024);
-    EXPECT_EQ(cuda_uuid(0), "GPU-00112233-4455-6677-8899-aabbccddeeff");
-    EXPECT_FALSE(device->take_index_error());
-    EXPECT_THROW(open_cuda_device(1), DeviceError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RuntimeDevice, testing::Range(0, 6));

@@ -169,6 +169,33 @@ class Steps(unittest.TestCase):
                 self.assertEqual(self.ran("core,dist", "dist", fails=step), (every[:i + 1], 1), "it ends with what fails")
 
 
+class Night(unittest.TestCase):
+    def noted(self, changed=False, fails="none"):
+        """Whether .ci/sanitized has the commit when .ci/nightly comes to the tests behind the sanitizers."""
+        with tempfile.TemporaryDirectory() as folder:
+            def git(*words):
+                identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+                return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+            run = write_program(folder, ".ci/nightly", (ROOT / ".ci" / "nightly").read_text(encoding="utf-8"))
+            sanitized = write_program(folder, ".ci/sanitized", "none\n")
+            write_program(folder, "scripts/setup", "#!/bin/sh\n")
+            test = write_program(folder, "scripts/test", f'#!/bin/sh\ncase "$2" in {fails} | ci) exit 1;; esac\n')
+            git("init", "-q")
+            git("add", ".")
+            git("commit", "-qm", "first")
+            if changed:
+                test.write_text(test.read_text(encoding="utf-8") + "# tried\n", encoding="utf-8")
+            self.assertEqual(subprocess.run([run], capture_output=True, check=False).returncode, 1)
+            return sanitized.read_text(encoding="utf-8").strip() == git("rev-parse", "HEAD")
+
+    def test_notes_the_commit_that_passed_under_both_sanitizers(self):
+        self.assertTrue(self.noted())
+        self.assertFalse(self.noted(fails="asan"))
+        self.assertFalse(self.noted(fails="tsan"))
+        self.assertFalse(self.noted(changed=True), "what passed is no commit")
+
+
 class Hour(unittest.TestCase):
     def test_sanitizers_have_what_is_left_of_it_and_no_more_than_they_may_take(self):
         text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -33,7 +33,7 @@ echo 'No GPU, 1.2, 9.0, 1 MiB'
 """
 # Builds all of the benchmarks but one, and some of the tests.
 CMAKE = """
-[ "$1" = --build ] || { echo configure >>"$FAKE/calls" && exit; }
+[ "$1" = --build ] || { echo configure >>"$FAKE/calls" && echo "$*" >"$FAKE/configured" && exit; }
 shift 5
 echo "build $*" >>"$FAKE/calls"
 mkdir -p build/gpu/bench/gpu build/gpu/examples
@@ -176,6 +176,18 @@ class Run(unittest.TestCase):
         self.run_script("--only", "uploads")
         (self.fake / "programs" / "uploads").unlink()
         self.assertEqual(self.run_script("--only", "uploads")[1]["uploads"], {"error": "was not built"})
+
+    def test_is_built_for_the_first_gpu_with_what_was_brought(self):
+        self.write("bin/nvidia-smi", f"#!/bin/sh\n{NVIDIA_SMI}echo 'Another, 1.2, 7.5, 1 MiB'\n")
+        self.write("usr/lib/libbrought.so", "")
+        archive = self.fake / "deps.tar.gz"
+        subprocess.run(["tar", "-czf", archive, "-C", self.fake, "usr"], check=True)
+        self.run_script("--only", "uploads", "--deps", str(archive))
+        words = (self.fake / "configured").read_text(encoding="utf-8").split()
+        brought = self.tree / "build" / "gpu" / "deps" / "usr"
+        self.assertTrue((brought / "lib" / "libbrought.so").exists())
+        for word in ("-DHEADROOM_CUDA=ON", "-DHEADROOM_CUDA_ARCHITECTURES=90-real", f"-DCMAKE_PREFIX_PATH={brought}"):
+            self.assertIn(word, words)
 
     def test_what_was_not_done_in_time_is_named(self):
         code, results, calls = self.run_script("--limit", "0")

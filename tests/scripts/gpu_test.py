@@ -152,6 +152,33 @@ class Limits(unittest.TestCase):
             with mock.patch.dict(os.environ, FAILS="none"):
                 self.assertEqual(parts.ranks(runner(), 2, quick=True), {"ranks": 2, "one": summary, "all": summary})
 
+    def test_gpus_are_those_that_programs_see(self):
+        with mock.patch.object(parts, "output_of", lambda _: "GPU 0: A (UUID: GPU-1)\nGPU 1: A (UUID: GPU-2)\nGPU 2: A (UUID: GPU-3)"):
+            for chosen, count in (("1", 1), ("GPU-3,GPU-1", 2)):
+                with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES=chosen):
+                    self.assertEqual(parts.count_gpus(), count)
+            with mock.patch.dict(os.environ):
+                os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+                self.assertEqual(parts.count_gpus(), 3)
+
+    def test_what_the_sanitizer_finds_is_not_clean(self):
+        """Which ends, unless it is told otherwise, as the program does."""
+        code = """code=0; [ "$3" = --error-exitcode ] && code=$4
+            [ "$2" = racecheck ] || exit 0
+            echo "a race in $(basename "$5")"; exit "$code\""""
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder, "compute-sanitizer")
+            tool.write_text(f"#!/bin/sh\n{code}\n", encoding="utf-8")
+            tool.chmod(0o755)
+            kept = []
+            with mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                results = parts.sanitizer(runner(), lambda value: kept.append(len(value)))
+        expected = {}
+        for name in parts.SANITIZED:
+            expected |= {f"memcheck {name}": "clean", f"racecheck {name}": f"a race in {name}\n"}
+        self.assertEqual(results, expected)
+        self.assertEqual(kept, list(range(1, len(expected) + 1)))
+
     def test_two_ranks_are_for_two_gpus(self):
         """NCCL refuses a second rank on one GPU."""
         with mock.patch.object(parts, "ctest", lambda _, __, labels, name: {"labels": labels, "name": name}), \

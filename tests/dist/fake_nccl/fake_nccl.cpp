@@ -2,9 +2,10 @@
 // through files in memory, so that ranks may be threads or processes. As with the real one, an exchange with a rank
 // that has ended waits until this rank's communicator is aborted, which another thread may do; a rank that fails or
 // aborts is an asynchronous error of the others, one that is killed is not; ranks need a GPU each, and an id of
-// ncclGetUniqueId. Stricter than the real one: nothing may be called of a communicator before its last call has ended,
-// which takes several questions; what is sent and received goes in groups, of one stream for ever, with one message to
-// and from a peer; a peer's messages come in their order, and each must have the size that is expected.
+// ncclGetUniqueId; a rank that was told of an error aborts, and does not wait for others in ncclCommFinalize. Stricter
+// than the real one: nothing may be called of a communicator before its last call has ended, which takes several
+// questions; what is sent and received goes in groups, of one stream for ever, with one message to and from a peer; a
+// peer's messages come in their order, and each must have the size that is expected.
 #include <headroom/tests/dist/fake_nccl/fake_nccl.hpp>
 
 #include <dlfcn.h>
@@ -41,6 +42,7 @@ struct NcclCommunicator {
     std::thread::id owner = std::this_thread::get_id();
     int questions = 0;  ///< that are answered by ncclInProgress
     bool joined = false, finalized = false;
+    bool told = false;                                      ///< of an error
     std::map<int, std::uint64_t> sent = {}, received = {};  ///< messages, by peer
     CUstream_st* stream = nullptr;                          ///< of its first message
     std::atomic<bool> aborted = false;
@@ -150,11 +152,13 @@ std::shared_ptr<NcclCommunicator> owned(const NcclCommunicator* comm) {
 }
 
 /// Whether this call is to fail.
-bool fails(const char* name, const NcclCommunicator* comm = nullptr) {
+bool fails(const char* name, NcclCommunicator* comm = nullptr) {
     if (++calls != failing_call) return false;
     failed = name;
     last_error = std::string(name) + " was to fail";
-    if (comm) comm->fail();
+    if (!comm) return true;
+    comm->fail();
+    comm->told = true;
     return true;
 }
 
@@ -299,12 +303,13 @@ NcclResult ncclCommGetAsyncError(NcclCommunicator* comm, NcclResult* error) {
         comm->joined = true;
         *error = kNcclSuccess;
     }
+    if (*error != kNcclSuccess && *error != kNcclInProgress && owned(comm)) comm->told = true;
     return kNcclSuccess;
 }
 
 NcclResult ncclGroupStart() {
     const std::lock_guard lock(communicators.mutex);
-    const NcclCommunicator* last = nullptr;  // of this thread
+    NcclCommunicator* last = nullptr;  // of this thread
     for (const auto& one : communicators.all) last = owned(one.get()) ? one.get() : last;
     if (fails("ncclGroupStart", last)) return kSystemError;
     if (group.open) return refuse(kInvalidUsage, "ncclGroupStart: in a group");
@@ -351,6 +356,7 @@ NcclResult ncclGroupEnd() {
 NcclResult ncclCommFinalize(NcclCommunicator* comm) {
     const std::lock_guard lock(communicators.mutex);
     if (!owned(comm)) return refuse(kInvalidArgument, "ncclCommFinalize: no communicator of this rank");
+    if (comm->told) give_up("ncclCommFinalize of what has failed");
     if (fails("ncclCommFinalize", comm)) return kSystemError;
     if (comm->questions > 0) return refuse(kInvalidUsage, "ncclCommFinalize: a call has not ended");
     comm->finalized = true;

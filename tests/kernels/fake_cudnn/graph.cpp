@@ -189,7 +189,7 @@ error_t Graph::check_support() {
     for (std::int64_t i = 0; i < kPlans; ++i) {
         if (support(i).is_good()) return {};
     }
-    return {"No execution plans support the graph."};
+    return {"No execution plans support the graph.\nfake plan 0\n  Reason: its notes\n  Reason: its scratch\n"};
 }
 
 error_t Graph::build_plans(BuildPlanPolicy_t) {

@@ -15,9 +15,12 @@
 
 namespace headroom::kernels::fake_runtime {
 
+/// A driver that is newer than any.
+inline constexpr int kNewestDriver = 99000;
+
 /// No stream has work, no error is set. Even seeds do work as late as they can. `capability`: of GPUs that are opened
-/// from now on, 90 for 9.0.
-void reset(std::uint64_t seed, int capability = 90);
+/// from now on, 90 for 9.0. `driver`: the latest CUDA that it supports, 13000 for 13.0; 0: there is none.
+void reset(std::uint64_t seed, int capability = 90, int driver = kNewestDriver, int gpus = 1);
 /// Work on a stream (cudaStream_t), in its order.
 void enqueue(void* stream, std::function<void()> work);
 /// Within work: it takes so long, as events see it. Other work takes no time.

@@ -58,7 +58,7 @@ struct Runtime {
     std::map<std::string, int> calls;
     std::map<const void*, std::size_t> shared;  ///< of kernels with the attribute: dynamic bytes that they may have
     float clock = 0;                            // milliseconds
-    int graphs = 0, capability = 90;
+    int graphs = 0, capability = 90, driver = fake_runtime::kNewestDriver, gpus = 1;
 };
 Runtime runtime;
 
@@ -150,8 +150,8 @@ cudaError_t add(cudaStream_t to, Entry entry) {
 
 namespace fake_runtime {
 
-void reset(std::uint64_t seed, int capability) {
-    runtime.capability = capability;
+void reset(std::uint64_t seed, int capability, int driver, int gpus) {
+    runtime.capability = capability, runtime.driver = driver, runtime.gpus = gpus;
     runtime.random.seed(seed);
     runtime.late = seed % 2 == 0;
     runtime.problem.clear();
@@ -198,11 +198,11 @@ int graphs() { return runtime.graphs; }
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
-    *version = CUDART_VERSION;
+    *version = runtime.driver;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-    *count = 1;
+    *count = runtime.gpus;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
