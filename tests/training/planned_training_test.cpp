@@ -17,6 +17,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/nn/low_rank.hpp>
+#include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
@@ -154,6 +155,32 @@ TEST_F(PlannedTraining, OfAdaptersHasTheBitsOfTheOneWithoutAPlan) {
     EXPECT_GT(context.memory().peak().reserved, tight.budget);
     EXPECT_EQ(Trainer(adapted, tight).run(other).state_sha256, state);
     EXPECT_LE(other.memory().peak().reserved, tight.budget);
+}
+
+/// As `Trainer::follow` gives one.
+TEST_F(PlannedTraining, GoesOnByAPlanThatIsGivenNotByThatOfTheFile) {
+    const test::ScratchFolder folder;
+    const MakeTask layers = task<Layers>(points_);
+    const auto run = [](Trainer trainer) {
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        return trainer.run(context);
+    };
+    TrainerOptions tight = options(), rest = options();
+    tight.split_batch = false;
+    tight.budget = std::size_t{1} << 30;
+    const Planned ample = Trainer(layers, tight).plan(Context::cpu({.threads = 1}).profile());
+    tight.budget = ample.floor_bytes;
+    tight.stop_after = 1;
+    tight.save = rest.resume = folder.path() / "half";
+    ASSERT_GT(run({layers, tight}).last_step.replayed_ops, 0u);
+    rest.save = folder.path() / "whole";
+    Trainer given(layers, rest);
+    given.follow(ample.plan);
+    const Report report = run(given);
+    EXPECT_EQ(report.last_step.replayed_ops, 0u);
+    EXPECT_EQ(report.peak_bytes_reserved, ample.plan.peak_bytes_reserved);
+    rest.resume = rest.save;
+    EXPECT_EQ(plan::plan_text(saved_plan(rest).value()), plan::plan_text(ample.plan));
 }
 
 TEST_F(PlannedTraining, IsLimitedToItsBudget) {
