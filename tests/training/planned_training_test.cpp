@@ -157,6 +157,21 @@ TEST_F(PlannedTraining, OfAdaptersHasTheBitsOfTheOneWithoutAPlan) {
     EXPECT_LE(other.memory().peak().reserved, tight.budget);
 }
 
+/// What others have in the same memory comes on top.
+TEST_F(PlannedTraining, IsLimitedToItsBudgetBesideOthers) {
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    const Tensor others = zeros(context, {std::int64_t{16} << 20});
+    const std::size_t reserved = context.memory().statistics().reserved;
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{64} << 20;
+    Trainer trainer(task<Layers>(points_), budgeted);
+    std::set<std::size_t> limits;
+    trainer.after_step([&](const Step&) { limits.insert(context.memory().limit()); });
+    trainer.train(context, {});
+    EXPECT_EQ(limits, std::set{budgeted.budget + reserved});
+    EXPECT_EQ(context.memory().limit(), 0u);
+}
+
 /// As `Trainer::follow` gives one.
 TEST_F(PlannedTraining, GoesOnByAPlanThatIsGivenNotByThatOfTheFile) {
     const test::ScratchFolder folder;
