@@ -157,6 +157,28 @@ TEST_F(PlannedTraining, OfAdaptersHasTheBitsOfTheOneWithoutAPlan) {
     EXPECT_LE(other.memory().peak().reserved, tight.budget);
 }
 
+/// Of several processes the first one has as many micro-batches as any.
+TEST_F(PlannedTraining, TellsTheFiguresOfOneProcess) {
+    const MakeTask layers = task<Layers>(points_);
+    Profile profile = Context::cpu({.threads = 1}).profile();
+    for (const auto& [ranks, own] : {std::pair{1, 3}, {2, 2}}) {
+        profile.ranks = ranks;
+        TrainerOptions tight = options();
+        tight.accumulate = 3;
+        tight.split_batch = false;
+        tight.budget = std::size_t{1} << 30;
+        tight.budget = Trainer(layers, tight).plan(profile).floor_bytes;
+        Trainer trainer(layers, tight);
+        const plan::Plan plan = trainer.plan(profile).plan;
+        trainer.follow(plan);
+        const Forecast forecast = trainer.rehearse(profile);
+        ASSERT_GT(plan.replayed_ops, 0u);
+        EXPECT_EQ(plan.replayed_ops % static_cast<std::uint64_t>(own), 0u);
+        EXPECT_EQ(plan.replayed_ops, forecast.replayed_ops) << ranks;
+        EXPECT_NEAR(plan.step_seconds, forecast.step_seconds.value(), 1e-6 * plan.step_seconds) << ranks;
+    }
+}
+
 /// What others have in the same memory comes on top.
 TEST_F(PlannedTraining, IsLimitedToItsBudgetBesideOthers) {
     Context context = Context::cpu({.threads = 1, .seed = 5});
