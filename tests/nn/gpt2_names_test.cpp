@@ -165,6 +165,8 @@ TEST_F(Gpt2Names, ConfigJsonSaysTheNumberOfHeadsAndMustFit) {
     EXPECT_THAT(with(R"({"n_head": 2, "n_layer": 12})"), throws<FileError>("\"n_layer\" is 12", "have 2"));
     EXPECT_THAT(with(R"({"n_head": 2, "layer_norm_epsilon": 1e-6})"), throws<FileError>("layer_norm_epsilon"));
     EXPECT_THAT(with(R"({"n_head": 2, "scale_attn_by_inverse_layer_idx": true})"), throws<FileError>("inverse_layer"));
+    EXPECT_THAT(with(R"({"n_head": 2, "scale_attn_weights": false})"), throws<FileError>("scale_attn_weights"));
+    EXPECT_THAT(with(R"({"n_head": 2, "model_type": "gptj"})"), throws<FileError>("model_type", "only be gpt2"));
     EXPECT_EQ(with(R"({"n_layer": 12, "name": "of something else"})")().heads, 1);
 }
 
