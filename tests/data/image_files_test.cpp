@@ -99,6 +99,16 @@ TEST(ImageFolder, LooksIntoEachFolderOnceWhereLinksLeadBack) {
                 ElementsAre("loop", "cat/a", "cat/again", "cat/deep/up", "cat/root", "cat/same", "cat/out/back"));
 }
 
+/// The order decides which images a seed draws, and what it holds out.
+TEST(ImageFolder, ImagesBehindLinksAreInTheOrderOfTheirNames) {
+    const Folders folder{"cat/0.png", "cat/b/1.png", "cat/c.png"}, outside{"more/3.png", "4.png"};
+    folder.link("cat/a", outside.path());
+    folder.link("cat/b/2", folder.path() / "cat" / "a" / "more");
+    const std::vector<std::string> names{"cat/0.png", "cat/a/4.png", "cat/a/more/3.png", "cat/b/1.png", "cat/c.png"};
+    EXPECT_EQ(folder.names(ImageFolder(folder.path())), names);
+    EXPECT_EQ(folder.names(MaskedImages(folder.path() / "cat", folder.path() / "cat", 255)), names);
+}
+
 TEST(ImageFolder, SaysWhatIsMissing) {
     const ScratchFolder folder;
     const auto path = folder.path();

@@ -80,6 +80,15 @@ TEST(ImageHeader, KnowsGreyOfSixteenBits) {
     for (const char* name : files)
         EXPECT_EQ(image_header(contents_of(reference(name)))->wide_grey, std::string_view(name) == "sixteen_grey.png")
             << name;
+    constexpr std::size_t bits = 24, colors = 25;  // places in the file
+    std::string bytes = contents_of(reference("sixteen_grey.png"));
+    for (const auto& [type, grey] : {std::pair{'\0', true}, {'\2', false}, {'\4', true}, {'\6', false}}) {
+        bytes[colors] = type;  // RGB, and both with transparency
+        bytes[bits] = 16;
+        EXPECT_EQ(image_header(bytes)->wide_grey, grey) << int{type};
+        bytes[bits] = 8;
+        EXPECT_FALSE(image_header(bytes)->wide_grey) << int{type};
+    }
 }
 
 TEST(ImageHeader, IsReadOfAnyBytes) {

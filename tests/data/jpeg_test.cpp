@@ -71,6 +71,21 @@ TEST(Jpeg, OfAnyScanHeaderHasTheSamePixels) {
     EXPECT_TRUE(find_bad_images(ImageFolder(folder.path()), 1).empty());
 }
 
+// Of these, too, libjpeg warns.
+TEST(Jpeg, WithOddSegmentsHasTheSamePixels) {
+    const std::string jpeg = contents_of(reference("baseline.jpg"));
+    const Image expected = read_ppm("baseline.ppm");
+    ASSERT_EQ(jpeg.find("JFIF"), 6u);
+    EXPECT_EQ(decode_image(changed(jpeg, "JFIF", 5, "\x03"), "of a later version"), expected);
+    const auto with = [&](const std::string& more) { return std::string(jpeg).insert(jpeg.find("\xff\xdb"), more); };
+    EXPECT_EQ(decode_image(with("junk"), "bytes between segments"), expected);
+    const std::string adobe(
+        "\xff\xee\0\x0e"
+        "Adobe\0\x64\0\0\0\0",
+        15);
+    EXPECT_EQ(decode_image(with(adobe + "\x03"), "colours of an unknown kind"), expected);
+}
+
 TEST(Jpeg, WithDetailsBeforeTheirAveragesHasTheSamePixels) {
     Scans progressive(contents_of(reference("progressive.jpg")));
     ASSERT_EQ(progressive.jpeg(), contents_of(reference("progressive.jpg")));

@@ -24,10 +24,10 @@ class TrainImages(ProgramCase):
     flags = ("--batch", "4", "--validation", "4", "--steps", "1", "--threads", "2", "--height", "16", "--device", "dry")
 
     @classmethod
-    def photos(cls, name, contents=None):
+    def photos(cls, name, contents=None, count=6):
         for label, of_class in enumerate(("ash", "oak")):
             os.makedirs(cls.path(f"{name}/{of_class}"))
-            for i in range(6):
+            for i in range(count):
                 cls.write(f"{name}/{of_class}/{i}.png", contents(label, i) if contents else png(label, i, 24 + i, 30))
         return cls.path(name)
 
@@ -88,6 +88,11 @@ class TrainImages(ProgramCase):
         self.fails(1, ["--data", self.photos("all", lambda label, i: grey16(20 * i + label + 1))],
                    "12 of 12 images that were looked at have 16 bits of grey with no value above 255", "save them with 8 bits")
         self.assertNotIn("16 bits", self.succeeds("--data", self.photos("none", lambda label, i: grey16(256 * (i + 1)))))
+
+    def test_images_of_all_of_a_folder_are_looked_at(self):
+        self.photos("late/train", lambda label, i: grey16(1 if label == 1 else 256), count=40)  # in this order
+        self.photos("late/val", lambda label, i: grey16(256))
+        self.assertIn("16 of 36 images that were looked at have 16 bits", self.succeeds("--data", self.path("late")))
 
 
 if __name__ == "__main__":

@@ -145,10 +145,12 @@ class MemorySpeed(ProgramCase):
     def test_finds_the_largest_micro_batch(self):
         flags = ("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline", "--effective-batch", "16")
         within = self.figures(*flags)["rows"][0]["peak_bytes_reserved_predicted"]
-        found = self.figures("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline,checkpointing,plan", "--within", str(within))
+        found = self.figures("--device", "dry", "--gpu-memory", "24GB", "--within", str(within),
+                             "--techniques", "baseline,checkpointing,accumulation,plan")
         self.assertEqual(found["within_bytes"], within)
         largest = {row["technique"]: row["largest_batch"] for row in found["rows"]}
         self.assertGreaterEqual(largest["plan"], largest["baseline"])
+        self.assertEqual(largest["gradient accumulation"], largest["baseline"], "of a step of one")
         for batch, fits in ((largest["baseline"], True), (largest["baseline"] + 1, False)):
             row, = self.figures("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline", "--effective-batch", str(batch))["rows"]
             self.assertEqual(row["peak_bytes_reserved_predicted"] <= within, fits, batch)

@@ -205,6 +205,7 @@ TEST(Splits, OfTokensAreDisjoint) {
     flags.vocabulary = count;
     const Corpus corpus = read_special_corpus(flags);
     expect_apart(corpus.split, count);
+    EXPECT_EQ(corpus.what, fmt::format("{0} tokens of {0} kinds", count)) << "of both files";
 
     flags.block = 12;
     const training::Datasets<data::MaskedWindows> windows = text::hidden_tokens(corpus, flags, 1);

@@ -1,6 +1,7 @@
 // Which windows over a text train and validate a model of language.
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 #include <headroom/data/data_loader.hpp>
 #include <headroom/examples/program/windows_task.hpp>
+#include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::program {
 namespace {
@@ -41,6 +43,26 @@ TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
     while (const auto given = validation.next())
         validated.insert(validated.end(), given->targets.begin(), given->targets.end());
     EXPECT_EQ(validated, std::vector<std::int32_t>(tokens.begin() + 271, tokens.end()));
+}
+
+/// A model of pieces has no gradient for [PAD], wherever that is in its vocabulary.
+TEST(SpecialCorpus, HasTheTokensOfItsPieces) {
+    const headroom::test::ScratchFolder folder;
+    TextFlags flags;
+    flags.block = 4;
+    flags.data = folder.write("text.txt", "a b a a b b a b a b");
+    const std::int64_t characters = read_corpus(flags).vocabulary;
+    const Corpus plain = read_special_corpus(flags);
+    EXPECT_EQ(plain.padding, std::nullopt);
+    EXPECT_EQ(plain.special->cls, characters);
+    EXPECT_EQ(plain.vocabulary, characters + 3);
+    flags.pieces = folder.write("vocab.txt", "a\n[MASK]\n[UNK]\n[PAD]\nb\n[SEP]\n[CLS]\n");
+    const Corpus pieces = read_special_corpus(flags);
+    EXPECT_EQ(pieces.padding, 3);
+    EXPECT_EQ(pieces.special->cls, 6);
+    EXPECT_EQ(pieces.special->sep, 5);
+    EXPECT_EQ(pieces.special->mask, 1);
+    EXPECT_EQ(pieces.vocabulary, 7);
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ class TrainGpt(Budget, ProgramCase):
                    "the GPU has 4.3 GB (4294967296 bytes), of which a training may take 3.7 GB (3665821696 bytes)",
                    "use at most --budget 3665821696")
 
+    def test_no_split_is_advised_that_needs_as_much(self):
+        run = self.run_program("--layers", 1, "--width", 8, "--block", 8, "--batch", 2, "--keep-batch", "--budget", PAGE // 2)
+        self.assertRegex(run.stderr, r"^train_gpt: --budget \d+: the least found is (\d+) bytes; use --budget \1\n$")
+
     def test_a_plan_is_for_its_program(self):
         file = self.path("plan.json")
         floor = self.figures("--budget", AMPLE)["floor_bytes"]

@@ -281,6 +281,16 @@ class TrainImages(ProgramCase):
             self.runs.clear()
             self.assertEqual(self.figures(*flags, "--resume", file)["state_sha256"], whole["state_sha256"])
 
+    def test_of_many_bad_images_some_are_named(self):
+        photos = self.folder_of("mostly", ("ash", "oak"), 12)
+        for i in range(12):
+            with open(self.path(f"mostly/oak/{i}.png"), "r+b") as image:
+                image.truncate(200)
+        printed = self.succeeds("--data", photos, "--height", 16, "--batch", 3, "--validation", 6, "--steps", 1, "--skip-bad-images")
+        self.assertIn("skipping 12 bad images, whose place another one takes:\n", printed)
+        self.assertEqual(printed.count(": damaged PNG"), 10)
+        self.assertIn("\n  and 2 more\n", printed)
+
     def test_cut_files_are_known_before_the_training_and_skipped_alike_each_time(self):
         photos = self.folder_of("partly", ("ash", "oak", "yew"), 8)
         cut, damaged = (self.path(f"partly/oak/{name}.png") for name in (3, 5))

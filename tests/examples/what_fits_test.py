@@ -169,6 +169,7 @@ class WhatFits(ProgramCase):
     def test_wrong_usage(self):
         for flags, part in (((), "--model"), (("--model", "gpt3"), "gpt3"), (("--model", "gpt2", "--batch", 0), "--batch"),
                             (("--model", "gpt2", "--gpu-memory", 8), "write 8GB"), (("--model", "gpt2", "--gpu-memory", "0"), "write 8GB"),
+                            (("--model", "gpt2", "--gpu-memory", "999kB"), "write 8GB"),
                             (("--model", "gpt2", "--gpu-memory", "8XB"), "8XB"), (("--model", "gpt2", "--methods", "all"), "--methods"),
                             (("--model", "bert", "--methods", "mlp"), "bert has none, cheap, layers, plan"),
                             (("--model", "gpt2,resnet18", "--largest", "block"), "--largest block is not for resnet18"),

@@ -1,7 +1,9 @@
 // Hugging Face's names and layout, both ways.
 #include <set>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/cast.hpp>
@@ -150,14 +152,21 @@ TEST_F(Gpt2Names, ConfigJsonSaysTheNumberOfHeadsAndMustFit) {
     Parameters own(context, {.name = "own"});
     Gpt other(Path(own), {.vocabulary = 11, .block = 8, .layers = 2, .heads = 4, .width = 16});
     EXPECT_THAT([&] { load_gpt2(at, other); }, throws<Error>("config.json: \"n_head\" is 2, and the model has 4"));
-    EXPECT_EQ(with(fits + R"(, "activation_function": "gelu_new"})")().activation, Activation::gelu_tanh);
-    EXPECT_EQ(with(fits + R"(, "activation_function": "gelu"})")().activation, Activation::gelu_erf);
-    EXPECT_EQ(with(fits + R"(, "activation_function": "relu"})")().activation, Activation::relu);
+    for (const auto& [name, activation] : {std::pair{"gelu_new", Activation::gelu_tanh},
+                                           {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                           {"gelu_fast", Activation::gelu_tanh},
+                                           {"gelu", Activation::gelu_erf},
+                                           {"gelu_python", Activation::gelu_erf},
+                                           {"relu", Activation::relu}})
+        EXPECT_EQ(with(fits + fmt::format(R"(, "activation_function": "{}"}})", name))().activation, activation)
+            << name;
     EXPECT_THAT(with(fits + R"(, "activation_function": "swish"})"), throws<FileError>("config.json", "swish"));
     EXPECT_THAT(with(R"({"n_head": 2, "n_embd": 32})"), throws<FileError>("\"n_embd\" is 32", "have 16"));
     EXPECT_THAT(with(R"({"n_head": 2, "n_layer": 12})"), throws<FileError>("\"n_layer\" is 12", "have 2"));
     EXPECT_THAT(with(R"({"n_head": 2, "layer_norm_epsilon": 1e-6})"), throws<FileError>("layer_norm_epsilon"));
     EXPECT_THAT(with(R"({"n_head": 2, "scale_attn_by_inverse_layer_idx": true})"), throws<FileError>("inverse_layer"));
+    EXPECT_THAT(with(R"({"n_head": 2, "scale_attn_weights": false})"), throws<FileError>("scale_attn_weights"));
+    EXPECT_THAT(with(R"({"n_head": 2, "model_type": "gptj"})"), throws<FileError>("model_type", "only be gpt2"));
     EXPECT_EQ(with(R"({"n_layer": 12, "name": "of something else"})")().heads, 1);
 }
 

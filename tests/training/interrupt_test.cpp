@@ -1,8 +1,12 @@
 // Which signals end a loop that asks for them, and which end the program.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <headroom/memory/error.hpp>
 #include <headroom/training/interrupt.hpp>
@@ -53,6 +57,24 @@ TEST(InterruptTest, LeavesSignalsIgnoredThatWereIgnoredBefore) {
             EXPECT_EXIT(raise({ignored}), ExitedWithCode(0), "");
             EXPECT_EXIT(raise({other, ignored}), ExitedWithCode(other), "") << ignored << " behind " << other;
         }
+}
+
+/// Or else a line that is printed, or a batch that is read, would fail.
+TEST(InterruptTest, WhatIsReadMeanwhileIsReadToItsEnd) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const Interrupt interrupt;
+    std::thread other([&, reader = ::pthread_self()] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // by then it waits
+        ::pthread_kill(reader, SIGTERM);
+        while (!interrupt.requested()) std::this_thread::yield();
+        EXPECT_EQ(::write(ends[1], "x", 1), 1);
+    });
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+    EXPECT_EQ(interrupt.signal(), SIGTERM);
+    other.join();
+    for (const int end : ends) ::close(end);
 }
 
 TEST(InterruptTest, LeavesSignalsAsTheyWere) {

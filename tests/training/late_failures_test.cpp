@@ -1,6 +1,8 @@
 // What fails or ends late in a step, or is seen late: the training goes on from the last whole step with the bits of
 // one that nothing disturbed.
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,6 +31,7 @@ namespace headroom::training {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Points = data::MemoryDataset<float>;
@@ -121,6 +124,57 @@ TEST(LateFailures, ABatchThatCanNotBeReadLateInAStepLosesNothing) {
             broken = false;
             EXPECT_EQ(train(ranks, rest, bad, &broken), whole);
         }
+    }
+}
+
+/// Validates on other points than it trains on.
+class Judged final : public DataTask<Breaking> {
+  public:
+    Judged(Parameters& parameters, std::int64_t batch, const Breaking& training, const Breaking& validation)
+        : DataTask(parameters, shuffled(training, validation, batch)), model_(nn::Path(parameters), 1, 1) {}
+    Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), kBatch); }
+
+  private:
+    nn::Linear model_;
+};
+
+/// The one that met it says what is to be mended.
+TEST(LateFailures, WhatOneProcessCanNotReadIsNamedByThatOne) {
+    bool broken = true, sound = false;
+    const Breaking good(0, &sound);
+    for (const bool validates : {false, true}) {
+        const Breaking bad(validates ? kBatch : sample_of(1, 1), &broken);  // of rank 1's first batch
+        const MakeTask judged = validates ? task<Judged>(good, bad) : task<Judged>(bad, good);
+        std::array<std::string, 2> told;
+        dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+            Context context = Context::cpu({.threads = 1, .seed = 5, .group = group});
+            Session session(context, judged, usual());
+            try {
+                session.step();
+                session.validate();
+            } catch (const UnreadableBatch& error) {
+                told[static_cast<std::size_t>(group->rank())] = error.what();
+            }
+        });
+        EXPECT_THAT(told, ElementsAre("another process can't read a batch", "a sample is damaged"));
+    }
+}
+
+TEST(LateFailures, ASignalInTheLastStepEndsNothingEarly) {
+    for (const std::int64_t signalled : {kSteps - 1, kSteps}) {
+        TrainerOptions options = usual();
+        options.handle_signals = true;
+        bool broken = false;
+        Trainer trainer(task<Drawing>(Breaking(0, &broken)), options);
+        trainer.after_step([&](const Step& step) {
+            if (step.number == signalled) std::raise(SIGINT);
+        });
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        const Report report = trainer.run(context);
+        EXPECT_EQ(report.steps, signalled);
+        EXPECT_EQ(report.complete, signalled == kSteps);
+        EXPECT_EQ(report.signal, signalled == kSteps ? 0 : SIGINT);
+        EXPECT_EQ(report.validation.has_value(), report.complete);
     }
 }
 

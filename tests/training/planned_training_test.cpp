@@ -17,6 +17,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/nn/low_rank.hpp>
+#include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
@@ -170,6 +171,69 @@ TEST_F(PlannedTraining, OfAdaptersHasTheBitsOfTheOneWithoutAPlan) {
     EXPECT_GT(context.memory().peak().reserved, tight.budget);
     EXPECT_EQ(Trainer(adapted, tight).run(other).state_sha256, state);
     EXPECT_LE(other.memory().peak().reserved, tight.budget);
+}
+
+/// Of several processes the first one has as many micro-batches as any.
+TEST_F(PlannedTraining, TellsTheFiguresOfOneProcess) {
+    const MakeTask layers = task<Layers>(points_);
+    Profile profile = Context::cpu({.threads = 1}).profile();
+    for (const auto& [ranks, own] : {std::pair{1, 3}, {2, 2}}) {
+        profile.ranks = ranks;
+        TrainerOptions tight = options();
+        tight.accumulate = 3;
+        tight.split_batch = false;
+        tight.budget = std::size_t{1} << 30;
+        tight.budget = Trainer(layers, tight).plan(profile).floor_bytes;
+        Trainer trainer(layers, tight);
+        const plan::Plan plan = trainer.plan(profile).plan;
+        trainer.follow(plan);
+        const Forecast forecast = trainer.rehearse(profile);
+        ASSERT_GT(plan.replayed_ops, 0u);
+        EXPECT_EQ(plan.replayed_ops % static_cast<std::uint64_t>(own), 0u);
+        EXPECT_EQ(plan.replayed_ops, forecast.replayed_ops) << ranks;
+        EXPECT_NEAR(plan.step_seconds, forecast.step_seconds.value(), 1e-6 * plan.step_seconds) << ranks;
+    }
+}
+
+/// What others have in the same memory comes on top.
+TEST_F(PlannedTraining, IsLimitedToItsBudgetBesideOthers) {
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    const Tensor others = zeros(context, {std::int64_t{16} << 20});
+    const std::size_t reserved = context.memory().statistics().reserved;
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{64} << 20;
+    Trainer trainer(task<Layers>(points_), budgeted);
+    std::set<std::size_t> limits;
+    trainer.after_step([&](const Step&) { limits.insert(context.memory().limit()); });
+    trainer.train(context, {});
+    EXPECT_EQ(limits, std::set{budgeted.budget + reserved});
+    EXPECT_EQ(context.memory().limit(), 0u);
+}
+
+/// As `Trainer::follow` gives one.
+TEST_F(PlannedTraining, GoesOnByAPlanThatIsGivenNotByThatOfTheFile) {
+    const test::ScratchFolder folder;
+    const MakeTask layers = task<Layers>(points_);
+    const auto run = [](Trainer trainer) {
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        return trainer.run(context);
+    };
+    TrainerOptions tight = options(), rest = options();
+    tight.split_batch = false;
+    tight.budget = std::size_t{1} << 30;
+    const Planned ample = Trainer(layers, tight).plan(Context::cpu({.threads = 1}).profile());
+    tight.budget = ample.floor_bytes;
+    tight.stop_after = 1;
+    tight.save = rest.resume = folder.path() / "half";
+    ASSERT_GT(run({layers, tight}).last_step.replayed_ops, 0u);
+    rest.save = folder.path() / "whole";
+    Trainer given(layers, rest);
+    given.follow(ample.plan);
+    const Report report = run(given);
+    EXPECT_EQ(report.last_step.replayed_ops, 0u);
+    EXPECT_EQ(report.peak_bytes_reserved, ample.plan.peak_bytes_reserved);
+    rest.resume = rest.save;
+    EXPECT_EQ(plan::plan_text(saved_plan(rest).value()), plan::plan_text(ample.plan));
 }
 
 TEST_F(PlannedTraining, IsLimitedToItsBudget) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/dist/threads.hpp>
@@ -109,6 +111,24 @@ TEST(TrainerOfRanks, EachHasItsShareOfAValidationWhoseFiguresCanBeCombined) {
     }
 }
 
+/// As people see it on the first.
+TEST(TrainerOfRanks, AValidationIsWatchedUpToItsLastBatch) {
+    const std::vector<float> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const Points points(values, {1}, values);  // five batches of two
+    using Seen = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    std::array<Seen, 3> seen;
+    std::array<int, 3> batches{};
+    dist::run_ranks(3, [&](const std::shared_ptr<Group>& group) {
+        const auto rank = static_cast<std::size_t>(group->rank());
+        Context context = rank_of(group);
+        Session session(context, task<Counting>(points, true, &batches[rank]),
+                        {.batch = 2, .accumulate = 3, .steps = 1});
+        session.validate([&](std::int64_t done, std::int64_t all) { seen[rank].emplace_back(done, all); });
+    });
+    EXPECT_EQ(seen[0], (Seen{{3, 5}, {5, 5}}));
+    EXPECT_EQ(seen[2], (Seen{{3, 5}}));
+}
+
 /// Its loss draws, in validations too.
 class Drawing final : public DataTask<Points> {
   public:
@@ -181,6 +201,38 @@ TEST(TrainerOfRanks, DataThatIsDrawnGoesByTheNumberOfItsMicroBatch) {
     EXPECT_EQ(state(3, -1, false), one);
     EXPECT_NE(state(2, 2, false), one);
     EXPECT_EQ(state(3, -1, true), one);
+}
+
+/// Draws its data, which now and then has no logarithm.
+class DrawnUnlucky final : public test::OneLayerTask {
+  public:
+    DrawnUnlucky(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
+    Batch batch() override { return {rand(context_, {1, 2}, Dtype::f32, -0.002, 1), ones(context_, {1})}; }
+    Loss loss(const Batch& batch) override {
+        const Tensor made = test::OneLayerTask::loss(batch).sum();
+        const RegionScope region(context_, context_.module_path("unlucky"));
+        return Loss(made * sum(log(batch[0])), 1);
+    }
+};
+
+/// Or else those of another step are computed, in which nothing is wrong.
+TEST(TrainerOfRanks, DataThatIsDrawnIsDrawnAgainToExplainIt) {
+    for (const int ranks : {1, 2, 3}) {
+        const auto train = [&] {
+            dist::run_ranks(ranks, [](const std::shared_ptr<Group>& group) {
+                Context context = rank_of(group);
+                Trainer(task<DrawnUnlucky>(), {.accumulate = 3,
+                                               .steps = 5000,
+                                               .schedule = {.peak = 1e-3},
+                                               .handle_signals = false,
+                                               .print = false})
+                    .run(context);
+            });
+        };
+        EXPECT_THAT(train, ThrowsMessage<Error>(HasSubstr("the loss is not finite; the first output that was not "
+                                                          "finite is that of unlucky")))
+            << ranks;
+    }
 }
 
 TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
