@@ -90,8 +90,9 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
                                     in_words(name, threads), in_words(here.name, here.threads)));
     }
     if (build != here.build) {
-        throw FileError(fmt::format("{}: measured by Headroom {}, and this is {}, whose ops take other times: measure again",
-                                    path.string(), build, here.build));
+        throw FileError(
+            fmt::format("{}: measured by Headroom {}, and this is {}, whose ops take other times: measure again",
+                        path.string(), build, here.build));
     }
     costs.fit();
     return costs;

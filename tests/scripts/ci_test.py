@@ -171,14 +171,15 @@ class Steps(unittest.TestCase):
 
 class Night(unittest.TestCase):
     def noted(self, changed=False, fails="none"):
-        """Whether .ci/sanitized has the commit when .ci/nightly comes to the tests behind the sanitizers."""
+        """The sanitizers of which .ci/sanitized has the commit when .ci/nightly comes to the tests behind them."""
         with tempfile.TemporaryDirectory() as folder:
             def git(*words):
                 identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
                 return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
-            run = write_program(folder, ".ci/nightly", (ROOT / ".ci" / "nightly").read_text(encoding="utf-8"))
-            sanitized = write_program(folder, ".ci/sanitized", "none\n")
+            for name in ("nightly", "touched"):
+                run = write_program(folder, f".ci/{name}", (ROOT / ".ci" / name).read_text(encoding="utf-8"))
+            sanitized = write_program(folder, ".ci/sanitized", "asan core none\ntsan dist none\n")
             write_program(folder, "scripts/setup", "#!/bin/sh\n")
             test = write_program(folder, "scripts/test", f'#!/bin/sh\ncase "$2" in {fails} | ci) exit 1;; esac\n')
             git("init", "-q")
@@ -186,14 +187,19 @@ class Night(unittest.TestCase):
             git("commit", "-qm", "first")
             if changed:
                 test.write_text(test.read_text(encoding="utf-8") + "# tried\n", encoding="utf-8")
-            self.assertEqual(subprocess.run([run], capture_output=True, check=False).returncode, 1)
-            return sanitized.read_text(encoding="utf-8").strip() == git("rev-parse", "HEAD")
+            self.assertEqual(subprocess.run([run.parent / "nightly"], capture_output=True, check=False).returncode, 1)
+            rows = [row.split() for row in sanitized.read_text(encoding="utf-8").splitlines()]
+            head = git("rev-parse", "HEAD")
+            of = {name: {library for sanitizer, library, commit in rows if (sanitizer, commit) == (name, head)} for name in ("asan", "tsan")}
+            self.assertTrue(all(libraries in (set(), set(costs)) for libraries, costs in (
+                (of["asan"], touched.SECONDS), (of["tsan"], touched.SECONDS_OF_THREADS))), rows)
+            return {name for name, libraries in of.items() if libraries}
 
-    def test_notes_the_commit_that_passed_under_both_sanitizers(self):
-        self.assertTrue(self.noted())
-        self.assertFalse(self.noted(fails="asan"))
-        self.assertFalse(self.noted(fails="tsan"))
-        self.assertFalse(self.noted(changed=True), "what passed is no commit")
+    def test_notes_the_commit_that_passed_under_each_sanitizer(self):
+        self.assertEqual(self.noted(), {"asan", "tsan"})
+        self.assertEqual(self.noted(fails="asan"), set())
+        self.assertEqual(self.noted(fails="tsan"), {"asan"})
+        self.assertEqual(self.noted(changed=True), set(), "what passed is no commit")
 
 
 class Hour(unittest.TestCase):
