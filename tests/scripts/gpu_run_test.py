@@ -231,7 +231,7 @@ class Table(unittest.TestCase):
             "11.00 GB of reserved memory, of which 7.50 GB were predicted", "more than the budget", "the loss is not finite",
             "products not all by cuBLASLt: cuBLASLt 13.1.0; own kernels for 1 of the products: [49152 x 3072 x 768] bf16 gelu_tanh "
             "inner (what stands beside it)",
-            "skipped: Nccl.TwoGpus", "2 ranks over NCCL, 2 GPUs: other bits than one, 1.75 times its 1,000 tokens/s",
+            "skipped: NcclCuda.MovesBytesAndTakesMemory", "2 ranks over NCCL, 2 GPUs: other bits than one, 1.75 times its 1,000 tokens/s",
             "failed: kernels/fill_devices_test", "not run: kernels/copy_devices_test",
             "skipped: BlasApi.NvidiasLibraryTakesEveryDescription", "allocator, torch, expandable segments: ended with 1",
             "racecheck kernels_fill_devices_test: stopped:", "not done: uploads", f"not done: gpt2: torch compiled {steps.GPT2}"])
