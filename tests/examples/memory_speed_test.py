@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import statistics
 import sys
 import tempfile
@@ -78,6 +79,8 @@ class MemorySpeed(ProgramCase):
         text = self.succeeds(*SMALL, "--techniques", "baseline,checkpointing", "--rounds", "2")
         self.assertEqual([line for line in text.split("\n") if line.startswith("round")],
                          [f"round {i} of 2: {row}" for i in (1, 2) for row in ("baseline, keep all", "gradient checkpointing, cheap")])
+        self.assertRegex(text, r"(?m) reserved +step +samples/s +recomputed +largest +bits$")
+        self.assertEqual(re.findall(r"(?m)^(?:baseline|gradient checkpointing) .* (same .*)$", text), ["same as without recomputing"] * 2)
 
     def test_whole_logits_take_more_than_chunks(self):
         chunks, whole = (row["peak_bytes_reserved_predicted"] for row in self.figures(

@@ -186,7 +186,8 @@ class TrainGpt(Budget, ProgramCase):
                                     ("version", text.replace('"headroom_costs": 1', '"headroom_costs": 2'), "another version"),
                                     ("time", text.replace('"forward_seconds":', '"forward_seconds":-', 1), "below 0"),
                                     ("threads", text.replace('"threads": 1', '"threads": 3'), "3 threads"),
-                                    ("machine", text.replace(costs["machine"], "abacus"), "measured on abacus")):
+                                    ("machine", text.replace(costs["machine"], "abacus"), "measured on abacus"),
+                                    ("build", text.replace(f'"build": "{costs["build"]}"', '"build": "0.0.9"'), "measured by Headroom 0.0.9")):
             with self.subTest(damaged=name):
                 self.fails(1, ["--budget", budget, "--costs", self.write("damaged.json", damaged)], "damaged.json", part)
         self.fails(1, ["--costs", file, "--threads", 2], "measured on", "1 thread", "2 threads")
@@ -197,6 +198,10 @@ class TrainGpt(Budget, ProgramCase):
         floor = self.figures("--budget", AMPLE)["floor_bytes"]
         text = self.succeeds("--budget", floor, "--explain", "--device", "dry")
         self.assertRegex(text, r"(?m)^blocks\.\*\.mlp +\d+ +\d+ +\d+\.\d+ +\d+$")
+        self.assertRegex(text, r"(?m)^a micro-batch, by modules +ops +recomputed +ms added +bytes at the peak$")
+        peak, kept, rest = map(int, re.search(r"the peak of (\d+) bytes is .*: (\d+) bytes of activations that are kept, "
+                                              r"(\d+) of weights, gradients, optimizer state and what ops need meanwhile\n", text).groups())
+        self.assertEqual((peak, kept), (kept + rest, int(re.search(r"(?m)^all .* (\d+)$", text)[1])))
         again = int(re.search(r"(?m)^all +\d+ +(\d+)", text)[1])
         figures = self.figures("--budget", floor, "--device", "dry")
         self.assertEqual(again * figures["accumulate"], figures["replayed_ops_predicted"])
