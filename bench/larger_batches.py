@@ -14,9 +14,9 @@ from runs import cpu_name, figures_of, write_result
 TIMES = (2, 4, 8)
 MODELS = {
     "gpt": ("--effective-batch", 2, "--layers", 4, "--block", 128),
-    "bert": ("--effective-batch", 1, "--block", 64),
-    "lstm": ("--effective-batch", 4,),
-    "mlp": ("--effective-batch", 64,),
+    "bert": ("--effective-batch", 1, "--block", 32),
+    "lstm": ("--effective-batch", 4, "--block", 64),
+    "mlp": ("--effective-batch", 32,),
     "resnet18": ("--effective-batch", 2, "--height", 128, "--width", 128),
     "unet": ("--effective-batch", 1, "--height", 64, "--width", 64),
 }
