@@ -18,7 +18,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from pages import between_marks  # noqa: E402
-from runs import headed, text_of  # noqa: E402
+from runs import write_result  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHAPES = ROOT / "tests" / "kernels" / "convolutions"
@@ -87,7 +87,7 @@ def main():
     results = {"what": "plans by NVIDIA's library for GPUs that are not there; nothing was run", "library": library,
                "plans": [{"model": model, "convolution": text, "plan": plan, "scratch": int(scratch), "reserved": int(reserved)}
                          for model, text, plan, scratch, reserved in rows]}
-    RESULTS.write_text(text_of(headed(results)) + "\n", encoding="utf-8")
+    write_result("", RESULTS, results)
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     print(table(results))
 

@@ -31,7 +31,7 @@ BENCH = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(BENCH), str(BENCH / "estimate")]
 from pages import between_marks  # noqa: E402
 from rates import ASSUMED, RATE_OF_BYTES, RATES, family, gpu_seconds, host_seconds  # noqa: E402
-from runs import headed, text_of  # noqa: E402
+from runs import write_result  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build" / "release" / "bench" / "estimate"
@@ -231,7 +231,7 @@ def write():
     results = all_results(RATES)
     for name, result in results.items():
         command = {"command": "bench/estimate.py --write"}
-        RESULTS[name].write_text(text_of(headed(result | command)) + "\n")
+        write_result("", RESULTS[name], result | command)
     PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 

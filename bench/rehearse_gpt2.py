@@ -7,11 +7,10 @@ PROGRAM   gpt2_step, which builds with CUDA and those with the emulator have in 
 FILE      where the result goes: bench/results/gpt2_rehearsed.json
 """
 import json
-import pathlib
 import subprocess
 import sys
 
-from runs import headed, text_of
+from runs import write_result
 
 
 def rehearsed(program, dtype, batch, *flags):
@@ -31,7 +30,7 @@ def main():
     what = ("peak memory of a GPT-2 124M training step, T = 1024, nothing recomputed, predicted by a rehearsal of a GPU of 141 GB "
             "on a machine without one; not measured on a GPU")
     result = {"what": what, "command": "gpt2_step --device dry --dtype DTYPE --batch BATCH [--half-residual] [--graphs]", "rows": rows}
-    pathlib.Path(file).write_text(text_of(headed(result)) + "\n", encoding="utf-8")
+    write_result("", file, result)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def text_of(value, indent=""):
 
 
 def write_result(folder, name, result):
-    """`headed`."""
+    """`headed`. `name` may be a path of its own, below the folder "" or absolute."""
     path = pathlib.Path(folder) / name
     path.write_text(text_of(headed(result)) + "\n", encoding="utf-8")
     return path

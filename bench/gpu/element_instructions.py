@@ -8,7 +8,6 @@ Counted is the straight path to the kernel's first unconditional EXIT: addresses
 slow paths (of a division, say) as one instruction.
 """
 import argparse
-import json
 import pathlib
 import re
 import subprocess

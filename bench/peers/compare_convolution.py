@@ -21,7 +21,7 @@ import time
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from runs import headed, text_of  # noqa: E402
+from runs import write_result  # noqa: E402
 
 
 def run_ours(flags, name):
@@ -108,7 +108,7 @@ def main():
     if flags.json:
         result = {"what": "convolutions in Headroom and PyTorch, alternating", "torch": torch.__version__, "threads": flags.threads,
                   "pairs": flags.pairs, "layers": results}
-        pathlib.Path(flags.json).write_text(text_of(headed(result)) + "\n", encoding="utf-8")
+        write_result("", flags.json, result)
 
 
 if __name__ == "__main__":

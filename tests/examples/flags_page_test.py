@@ -1,5 +1,6 @@
 """docs/flags.md is printed from what programs say by --help. HEADROOM_WRITE_DOCS=1 in the environment writes it anew."""
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -61,12 +62,16 @@ def spelled(condition):
     return ("needs " if kind == "Needs" else "not beside ") + " or ".join(f"`{name}`" for name in names.split())
 
 
+@functools.cache
+def help_of(program):
+    path = os.path.join(os.environ["HEADROOM_EXAMPLES_DIR"], program)
+    return subprocess.run([path, "--help"], check=True, capture_output=True, text=True).stdout
+
+
 def page():
     programs = collections.defaultdict(list)
     for program in PROGRAMS:
-        done = subprocess.run([os.path.join(os.environ["HEADROOM_EXAMPLES_DIR"], program), "--help"], check=True, capture_output=True,
-                              text=True)
-        for flag in flags_of(done.stdout):
+        for flag in flags_of(help_of(program)):
             programs[flag].append(program)
     tables = collections.defaultdict(list)
     for flag, names in programs.items():
@@ -75,7 +80,7 @@ def page():
     for names in sorted(tables, key=lambda names: (-len(names), [PROGRAMS.index(name) for name in names])):
         text += f"\n## {', '.join(names)}\n\n| flag | takes | default | meaning |\n| --- | --- | --- | --- |\n"
         for name, takes, default, meaning in tables[names]:
-            text += f"| `{name}` | {takes} | {default} | {meaning} |\n".replace("|  |", "| |").replace("|  |", "| |")
+            text += "|" + "".join(f" {cell} |" if cell else " |" for cell in (f"`{name}`", takes, default, meaning)) + "\n"
     return text
 
 
@@ -94,9 +99,7 @@ class Page(unittest.TestCase):
         for program in PROGRAMS:
             listed = {name for section in re.findall(rf"\n## [^\n]*\b{program}\b[^\n]*\n(.*?)(?=\n## |\Z)", text, re.DOTALL)
                       for name in re.findall(r"^\| `(--[\w-]+)`", section, re.MULTILINE)}
-            said = subprocess.run([os.path.join(os.environ["HEADROOM_EXAMPLES_DIR"], program), "--help"], check=True, capture_output=True,
-                                  text=True).stdout
-            flags = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", said, re.MULTILINE)) - {"--help", "--version"}
+            flags = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", help_of(program), re.MULTILINE)) - {"--help", "--version"}
             self.assertEqual(listed, flags, program)
 
     def test_is_read_as_it_is_meant(self):

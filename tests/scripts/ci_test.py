@@ -35,6 +35,11 @@ def write_program(folder, name, text):
     return path
 
 
+def run_git(folder, *words):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
 class Touched(unittest.TestCase):
     def test_every_library_with_tests_has_its_time(self):
         folders = {path.parent.name for path in (ROOT / "tests").glob("*/*_test.cpp")}
@@ -77,10 +82,7 @@ class Touched(unittest.TestCase):
 
     def test_counts_what_changed_since_a_library_passed(self):
         with tempfile.TemporaryDirectory() as folder:
-            def git(*words):
-                identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-                return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
-
+            git = functools.partial(run_git, folder)
             def write(name, text):
                 path = pathlib.Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,10 +175,7 @@ class Night(unittest.TestCase):
     def noted(self, changed=False, fails="none"):
         """The sanitizers of which .ci/sanitized has the commit when .ci/nightly comes to the tests behind them."""
         with tempfile.TemporaryDirectory() as folder:
-            def git(*words):
-                identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-                return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
-
+            git = functools.partial(run_git, folder)
             for name in ("nightly", "touched"):
                 run = write_program(folder, f".ci/{name}", (ROOT / ".ci" / name).read_text(encoding="utf-8"))
             sanitized = write_program(folder, ".ci/sanitized", "asan core none\ntsan dist none\n")
