@@ -1,9 +1,11 @@
 #pragma once
 // One optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum and
 // its number of terms. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
-// micro-batches, also with a short last one, give exactly the step of the big batch. Memory: with one micro-batch,
-// gradients exist from its backward pass on; with more, all of them exist during the later forward passes, so that
-// eight take the memory of two. Not for a loss that is averaged already: make a `Loss` of its sum.
+// micro-batches, also with a short last one, give the step of the big batch. The exceptions: batch norm and losses over
+// pairs of samples see the samples of their micro-batch alone, and what is drawn (dropout, augmentation) is drawn anew
+// in each. Memory: with one micro-batch, gradients exist from its backward pass on; with more, all of them exist during
+// the later forward passes, so that eight take the memory of two. Not for a loss that is averaged already: make a
+// `Loss` of its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
