@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -44,6 +45,7 @@ struct FormOfSizes {
     /// Their logarithms. The first one of a value, which mostly is of samples, counts an eighth: an op does the same
     /// for another batch.
     std::vector<double> sizes;
+    std::vector<double> of_a_sample;  ///< without the first ones
 };
 
 FormOfSizes parsed(std::string_view form) {
@@ -63,6 +65,7 @@ FormOfSizes parsed(std::string_view form) {
         const bool first = form[i - 1] == '[';
         if (!of_strides) {
             result.sizes.push_back(std::log(std::max(size, 1.0)) / (first ? 8 : 1));
+            if (!first) result.of_a_sample.push_back(size);
             result.kind += '#';
         } else {
             result.kind += number == 0 ? '0' : first || size <= before ? '>' : '<';
@@ -193,16 +196,26 @@ OpSeconds Costs::by_rates(const Work& work) const {
 }
 
 void Costs::fit() {
+    struct Measured {
+        std::vector<std::pair<Parts, double>> forward, backward;
+        std::set<std::vector<double>> samples;  ///< sizes of one
+    };
     shares_.clear();
     for (const auto& [name, forms] : kinds_) {
-        std::map<std::string, std::array<std::vector<std::pair<Parts, double>>, 2>> passes;
+        std::map<std::string, Measured> measured;
         for (const auto& [form, kind] : forms) {
             const Passes by_rates = parts(kind.work);
-            auto& [forward, backward] = passes[parsed(form).kind];
+            FormOfSizes sizes = parsed(form);
+            auto& [forward, backward, samples] = measured[sizes.kind];
             forward.emplace_back(by_rates.forward, kind.seconds.forward);
             backward.emplace_back(by_rates.backward, kind.seconds.backward);
+            samples.insert(std::move(sizes.of_a_sample));
         }
-        for (const auto& [kind, of] : passes) shares_[name][kind] = {fitted_shares(of[0]), fitted_shares(of[1])};
+        for (const auto& [kind, its] : measured) {
+            const bool several_batches = its.samples.size() < its.forward.size();
+            shares_[name][kind] = {fitted_shares(its.forward, several_batches),
+                                   fitted_shares(its.backward, several_batches)};
+        }
     }
 }
 

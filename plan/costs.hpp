@@ -73,11 +73,12 @@ class Costs {
     /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times. One
     /// that is like none takes as long as the nearest in shape of its name, times the ratio of what the two should
     /// take: the sum of a share for products, one for traffic and one for any op, fitted to all that ran of the kind
-    /// (name, dtypes, ranks, layout). So weights, which a larger batch reads no oftener, count once. Nearest in shape:
-    /// of the same kind, if there is one; then by the logarithms of the ratios of their dimensions, of which the first
-    /// ones, of samples, count least. Where no op of the kind ran, the ratio is by rates. What a step takes beside its
-    /// ops is so much for each byte of parameters, and so much for each op of its micro-batches, as fits the runs best.
-    /// Errors: Error if times are of another number of ops than their program has.
+    /// (name, dtypes, ranks, layout); the last one by rates, unless the kind ran with several batches. So weights,
+    /// which a larger batch reads no oftener, count once. Nearest in shape: of the same kind, if there is one; then by
+    /// the logarithms of the ratios of their dimensions, of which the first ones, of samples, count least. Where no op
+    /// of the kind ran, the ratio is by rates. What a step takes beside its ops is so much for each byte of parameters,
+    /// and so much for each op of its micro-batches, as fits the runs best. Errors: Error if times are of another
+    /// number of ops than their program has.
     void measure(const std::vector<TimedRun>& runs);
 
     /// For each op.

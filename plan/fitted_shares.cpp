@@ -9,7 +9,7 @@
 
 namespace headroom::plan {
 
-Parts fitted_shares(const std::vector<std::pair<Parts, double>>& passes) {
+Parts fitted_shares(const std::vector<std::pair<Parts, double>>& passes, bool several_batches) {
     std::vector<Parts> rows;  // parts of a pass that takes as long as was measured, if rates are right in the mean
     double logarithms = 0;
     for (const auto& [parts, seconds] : passes) {
@@ -24,6 +24,7 @@ Parts fitted_shares(const std::vector<std::pair<Parts, double>>& passes) {
     for (Parts& row : rows) {
         for (std::size_t i = 0; i < 3; ++i) mean[i] += (row[i] *= slower) / static_cast<double>(rows.size());
     }
+    const Parts held{mean[0], mean[1], several_batches ? mean[2] : std::max(mean[2], 1.0)};  // how tightly
     double off = 0.1;
     for (int fit = 0; fit < 3; ++fit) {
         std::array<Parts, 3> products{};  // the normal equations
@@ -33,7 +34,7 @@ Parts fitted_shares(const std::vector<std::pair<Parts, double>>& passes) {
                 target[i] += row[i];
                 for (std::size_t j = 0; j < 3; ++j) products[i][j] += row[i] * row[j];
             }
-            const double towards = off * mean[i] * off * mean[i];
+            const double towards = off * held[i] * off * held[i];
             target[i] += towards;
             products[i][i] += towards;
         }

@@ -154,7 +154,7 @@ TEST(Costs, OfAnUnmeasuredOpAreThoseOfTheNearestInShape) {
 
 /// Of products that were measured at one batch: weights are read once, however many rows there are.
 TEST(Costs, OfALargerBatchCountWeightsOnce) {
-    constexpr double kProducts = 0.4, kTraffic = 3, kAnyOp = 200;  // times as slow as rates are
+    constexpr double kProducts = 0.4, kTraffic = 3, kAnyOp = 1;  // times as slow as rates are
     const auto true_seconds = [](const RecordedProgram& program) {
         double bytes = 0;
         for (const RecordedValue& value : program.values) bytes += static_cast<double>(value.bytes);
@@ -179,9 +179,9 @@ TEST(Costs, OfALargerBatchCountWeightsOnce) {
             program.ops.front().differentiable = true;
             const OpTimes right = true_seconds(program);
             const OpSeconds predicted = costs.of(program).front();
-            EXPECT_NEAR(predicted.forward / right.forward[0], 1, 0.05) << times << " times, " << in << " x " << out;
-            EXPECT_NEAR(predicted.replay / right.forward[0], 1, 0.05);
-            EXPECT_NEAR(predicted.backward / right.backward[0], 1, 0.05);
+            EXPECT_NEAR(predicted.forward / right.forward[0], 1, 0.1) << times << " times, " << in << " x " << out;
+            EXPECT_NEAR(predicted.replay / right.forward[0], 1, 0.1);
+            EXPECT_NEAR(predicted.backward / right.backward[0], 1, 0.1);
         }
     }
 }
@@ -194,6 +194,19 @@ TEST(Costs, OfALargerBatchGrowAsThoseOfItsPartsDid) {
         runs.push_back(timed(chain(rows, {"gelu"}), {{{.forward = {7000 + 10.0 * static_cast<double>(rows)}}}}));
     costs.measure(runs);
     EXPECT_NEAR(costs.of(chain(3200, {"gelu"})).front().forward, 7000 + 32000, 0.05 * 39000);
+}
+
+/// Of convolutions, say, whose maps halve as their channels double: as many operations in each, and small ones take
+/// longer. That is no time of any op, which a larger batch would have once.
+TEST(Costs, OfALargerBatchGrowAlsoWhereAllOpsAreEqualWork) {
+    Costs costs(kRates);
+    std::vector<TimedRun> runs;
+    for (const auto& [rows, width, seconds] : {std::tuple{64, 32, 1000.0}, {16, 64, 1300.0}, {4, 128, 1900.0}})
+        runs.push_back(timed(product(rows, width, width), {{{.forward = {seconds}}}}));
+    costs.measure(runs);
+    const double eight = costs.of(product(8 * 64, 32, 32)).front().forward;
+    EXPECT_GT(eight, 6.5 * 1000);
+    EXPECT_LE(eight, 8 * 1000);
 }
 
 TEST(Costs, KnowHowFarStepsAreFromWhatIsPredicted) {
