@@ -21,6 +21,23 @@ bool in_micro_batch(const TapeRegion* region) {
     return region != nullptr;
 }
 
+/// While the op's inputs are still handed over: one that nobody else holds, and that looks as the output.
+const Value* overwritten(const Record& record) {
+    const std::span<Value* const> made = record.values();
+    const auto inputs = record.input_slots(), saved = record.saved_slots();
+    for (std::size_t i = 0; i < inputs.size() && i < 8 && !made.empty(); ++i) {
+        const Value* const value = inputs[i].value;
+        if (!(record.op->info.in_place >> i & 1) || !value || !value->producer) continue;
+        const Array& array = value->array;
+        const bool alike = array.dtype == made.front()->array.dtype && array.shape() == made.front()->array.shape() &&
+                           array.strides() == made.front()->array.strides();
+        const bool keeps =
+            std::any_of(saved.begin(), saved.end(), [&](const Slot& slot) { return slot.value == value; });
+        if (alike && !keeps && value->users == 1 && array.buffer.unique()) return value;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 std::uint64_t RecordedProgram::replays() const {
@@ -92,6 +109,8 @@ void ProgramRecorder::recorded(const Record& record) {
     forward_.push_back(op_ends());
     saves_.resize(record.index);
     saves_.push_back(record.differentiable);
+    last_read_.resize(record.index);
+    last_read_.push_back(overwritten(record));
     forget(record.index);
     for (const Slot& slot : record.input_slots()) {
         if (!slot.value || slot.value->storage) continue;
@@ -167,6 +186,7 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         for (const Slot& slot : record->saved_slots()) {
             if (slot.value && saves_[record->index]) op.saved.push_back(number_of(slot.value, RecordedValue::kNone));
         }
+        if (const Value* const value = last_read_[record->index]) op.overwrites = numbers.at(value);
         if (op.is_cast) continue;  // a matter of what was cast before
         kind += op.path + ' ' + op.name;
         for (const std::uint32_t value : op.outputs) kind += program_.values[value].geometry.shape.to_string();

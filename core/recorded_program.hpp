@@ -53,6 +53,8 @@ struct RecordedOp {
     /// Values that its backward reads. Of one that is not differentiable, as no loss depends on it: that are kept for
     /// it until backward begins.
     std::vector<std::uint32_t> saved;
+    /// The input whose storage its output takes over where a plan drops that value; kNone: none.
+    std::uint32_t overwrites = RecordedValue::kNone;
     std::uint32_t replays = 0;  ///< how often backward ran it again
     bool after_replay = false;  ///< its own backward came right after ops that ran again for it
     Operations operations;      ///< of its products; 0 for the others

@@ -179,7 +179,9 @@ void Simulation::forward(std::uint32_t op, const Answer& answer) {
         values_[value].held = true;
         set_present(values_[value], true);
     }
-    note(memory.others + live_ + memory.peak, op, false);
+    const std::uint32_t last_read = program_.ops[op].overwrites;
+    const bool in_place = last_read != kNone && values_[last_read].has_home && !needed(values_[last_read]);
+    note(memory.others + live_ + memory.peak - (in_place ? values_[last_read].bytes : 0), op, false);
     records_ = op + 1;
     for (const std::uint32_t value : outputs_[op]) {
         values_[value].held = true;
@@ -257,6 +259,7 @@ void Simulation::backward(std::uint32_t op) {
     }
     if (ops_[op].armed) disarm(op);
     for (const std::uint32_t value : outputs_[op]) set_present(values_[value], false);
+    for (const std::uint32_t value : enter_[op]) set_present(values_[value], false);  // one of the others from now on
 }
 
 }  // namespace headroom::plan

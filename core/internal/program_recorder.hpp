@@ -59,11 +59,12 @@ class ProgramRecorder : public TapeObserver {
     Context& context_;
     std::optional<memory::MemoryScope> scope_;
     std::size_t others_ = 0;
-    bool replayed_ = false;              ///< since the last backward
-    std::size_t alignment_;              ///< of blocks, bytes
-    std::vector<OpMemory> forward_;      ///< by the record's index
-    std::vector<bool> saves_;            ///< likewise: its backward would read what it saved
-    std::span<Record* const> backward_;  ///< the tape's records while backward runs
+    bool replayed_ = false;                ///< since the last backward
+    std::size_t alignment_;                ///< of blocks, bytes
+    std::vector<OpMemory> forward_;        ///< by the record's index
+    std::vector<bool> saves_;              ///< likewise: its backward would read what it saved
+    std::vector<const Value*> last_read_;  ///< likewise: what it would write over (`RecordedOp::overwrites`), or null
+    std::span<Record* const> backward_;    ///< the tape's records while backward runs
     // The bytes of all values that are there. A value comes or goes only where an op runs, where the program lets go of
     // it, or where a record that reads it is gone: only such `suspects_` are looked at, so that the work is linear.
     std::vector<Held> held_;                                    ///< in the order of records

@@ -2,7 +2,7 @@
 // Programs of at most 16 ops, few enough to look at every plan of them: some with a name, others drawn.
 //
 //     for (const auto& [name, program] : named_graphs()) ...
-//     const RecordedProgram program = drawn_graph(seed, 12);
+//     const RecordedProgram program = program_of(drawn_graph(seed, 12));
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,36 +29,41 @@ struct GraphInputs {
     std::function<Tensor(std::int64_t in, std::int64_t out)> weight;
 };
 
-/// What two micro-batches of it record, whose `loss` takes the sum of what `body` returns.
-inline RecordedProgram graph_of(const std::function<Tensor(const GraphInputs&)>& body) {
-    return rehearse({},
+using Graph = std::function<Tensor(const GraphInputs&)>;
+
+/// Two micro-batches, whose `loss` takes the sum of what `graph` returns.
+inline void train_graph(Context& context, const Graph& graph) {
+    const auto zeros_of = [&](std::int64_t rows, std::int64_t columns) {
+        return context.from_host(std::vector<float>(static_cast<std::size_t>(rows * columns)), {rows, columns});
+    };
+    std::map<std::pair<std::int64_t, std::int64_t>, Tensor> weights;
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const MicroBatchScope micro_batch(context);
+            loss = sum(graph({zeros_of(kGraphRows, 128), [&](std::int64_t in, std::int64_t out) {
+                                  const auto [place, is_new] = weights.try_emplace({in, out});
+                                  if (is_new) place->second = zeros_of(in, out).requires_grad_();
+                                  return place->second;
+                              }}));
+        }
+        backward(loss);
+    }
+}
+
+inline RecordedProgram program_of(const Graph& graph, const Profile& profile = {}) {
+    return rehearse(profile,
                     [&](Context& context) {
                         context.policy(inherit_all());
-                        const auto zeros_of = [&](std::int64_t rows, std::int64_t columns) {
-                            return context.from_host(std::vector<float>(static_cast<std::size_t>(rows * columns)),
-                                                     {rows, columns});
-                        };
-                        std::map<std::pair<std::int64_t, std::int64_t>, Tensor> weights;
-                        for (int step = 0; step < 2; ++step) {
-                            Tensor loss;
-                            {
-                                const MicroBatchScope micro_batch(context);
-                                loss = sum(body({zeros_of(kGraphRows, 128), [&](std::int64_t in, std::int64_t out) {
-                                                     const auto [place, is_new] = weights.try_emplace({in, out});
-                                                     if (is_new) place->second = zeros_of(in, out).requires_grad_();
-                                                     return place->second;
-                                                 }}));
-                            }
-                            backward(loss);
-                        }
+                        train_graph(context, graph);
                     })
         .program;
 }
 
 inline std::vector<std::pair<std::string, RecordedProgram>> named_graphs() {
     std::vector<std::pair<std::string, RecordedProgram>> graphs;
-    const auto add_graph = [&](const std::string& name, const std::function<Tensor(const GraphInputs&)>& body) {
-        graphs.emplace_back(name, graph_of(body));
+    const auto add_graph = [&](const std::string& name, const Graph& graph) {
+        graphs.emplace_back(name, program_of(graph));
     };
     add_graph("two diamonds", [](const GraphInputs& in) {
         Tensor x = matmul(in.x, in.weight(128, 512));
@@ -89,7 +94,7 @@ inline std::vector<std::pair<std::string, RecordedProgram>> named_graphs() {
 }
 
 /// `ops` of them, with the sum: products with weights, functions, and products of two values that lie before.
-inline RecordedProgram drawn_graph(std::uint64_t seed, std::size_t ops) {
+inline Graph drawn_graph(std::uint64_t seed, std::size_t ops) {
     struct Node {
         std::uint64_t kind = 0;
         std::size_t a = 0, b = 0;  ///< nodes; 0 is x
@@ -114,7 +119,7 @@ inline RecordedProgram drawn_graph(std::uint64_t seed, std::size_t ops) {
     }
     std::vector<std::size_t> last_use(nodes.size(), nodes.size());
     for (std::size_t i = 1; i < nodes.size(); ++i) last_use[nodes[i].a] = last_use[nodes[i].b] = i;
-    return graph_of([&](const GraphInputs& in) {
+    return [nodes = std::move(nodes), last_use = std::move(last_use)](const GraphInputs& in) {
         std::vector<Tensor> values{in.x};
         for (std::size_t i = 1; i < nodes.size(); ++i) {
             const Node& node = nodes[i];
@@ -128,7 +133,7 @@ inline RecordedProgram drawn_graph(std::uint64_t seed, std::size_t ops) {
             }
         }
         return values.back();
-    });
+    };
 }
 
 }  // namespace headroom::plan

@@ -133,8 +133,8 @@ std::size_t most_made(const RecordedProgram& program) {
     return most;
 }
 
-/// The peak is off by an op's results at most: too high where that op writes over an input that a plan drops, or leaves
-/// out an output that a replay is not for; too low in a few of a hundred random plans.
+/// The peak is that of the rehearsal, but for few plans: there it is off by an op's results at most, as where a replay
+/// leaves out an output that it is not for.
 void compare_with_rehearsals(Program train, int draws) {
     const Rehearsal kept = rehearse_with(train, inherit_all());
     const RecordedProgram& program = kept.program;
@@ -142,6 +142,7 @@ void compare_with_rehearsals(Program train, int draws) {
     Simulation simulation(program);
     std::mt19937_64 random(test::random_seed());
     EXPECT_EQ(simulation.run(std::vector<Answer>(program.ops.size())).peak, kept.peak.allocated);
+    int off = 0;
     for (int draw = 0; draw < draws; ++draw) {
         std::vector<Answer> answers(program.ops.size());
         const std::uint64_t share = 1 + random() % 10;
@@ -160,7 +161,9 @@ void compare_with_rehearsals(Program train, int draws) {
         }
         EXPECT_GE(simulated.peak + most_made(program), rehearsal.peak.allocated) << "draw " << draw;
         EXPECT_LE(simulated.peak, rehearsal.peak.allocated + most_made(program)) << "draw " << draw;
+        off += simulated.peak != rehearsal.peak.allocated ? 1 : 0;
     }
+    EXPECT_LE(off, draws / 20);
 }
 
 TEST(Simulation, SaysWhatRunsAgainAndTheMemoryOfIt) { compare_with_rehearsals(train_gpt, 40); }
