@@ -1,9 +1,9 @@
 # What a user may choose at configure time.
 set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this machine, x86-64-v3 for packages")
-set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: as AUTO without nvcc")
+set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (for the GPU that is here, or for HEADROOM_CUDA_ARCHITECTURES), ON, OFF, or EMULATED: as AUTO without a GPU")
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 set(HEADROOM_CUDA_ARCHITECTURES "" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 7.5 on those that nvcc knows, the last also as PTX for later ones")
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: that of this machine, or with HEADROOM_CUDA=ON from 7.5 on those that nvcc knows, the last also as PTX for later ones")
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_COVERAGE "Emulated CUDA kernels count what is executed, for scripts/kernel-coverage" OFF)
 option(HEADROOM_HEADER_CHECKS "Compile each header on its own" OFF)
@@ -13,7 +13,7 @@ option(HEADROOM_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_WERROR "Treat warnings as errors" OFF)
 
 if(NOT HEADROOM_CUDA MATCHES "^(AUTO|ON|OFF|EMULATED)$")
-    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: use AUTO (where a CUDA toolkit is found), ON, OFF or EMULATED.")
+    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: use AUTO (for the GPU that is here), ON, OFF or EMULATED.")
 endif()
 if(NOT HEADROOM_SANITIZE MATCHES "^(address|undefined|address,undefined|thread)?$")
     message(FATAL_ERROR "HEADROOM_SANITIZE=${HEADROOM_SANITIZE}: use address,undefined or thread, or leave it empty.")
