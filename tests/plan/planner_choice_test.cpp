@@ -19,27 +19,15 @@
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/conv.hpp>
 #include <headroom/nn/linear.hpp>
-#include <headroom/nn/low_rank.hpp>
 #include <headroom/plan/planner.hpp>
 #include <headroom/tests/plan/small_gpt.hpp>
+#include <headroom/tests/plan/small_models.hpp>
 
 namespace headroom::plan {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-/// Two steps, of a loss that a model makes of one x.
-void train_model(Context& context, const Shape& x, const std::function<Tensor(Tensor)>& model) {
-    for (int step = 0; step < 2; ++step) {
-        Tensor loss;
-        {
-            const MicroBatchScope micro_batch(context);
-            loss = sum(model(context.from_host(std::vector<float>(static_cast<std::size_t>(x.numel()), 1.0f), x)));
-        }
-        backward(loss);
-    }
-}
 
 /// Linear layers, each with a function between.
 void train_layers(Context& context, std::int64_t batch, const std::vector<std::int64_t>& widths,
@@ -50,20 +38,6 @@ void train_layers(Context& context, std::int64_t batch, const std::vector<std::i
         layers.emplace_back(nn::Path(parameters) / ("layer" + std::to_string(i)), widths[i - 1], widths[i]);
     train_model(context, {batch, widths.front()}, [&](Tensor x) {
         for (const nn::Linear& layer : layers) x = between(layer(x));
-        return x;
-    });
-}
-
-/// Frozen linear layers with adapters.
-void train_adapters(Context& context, std::int64_t batch) {
-    Parameters parameters(context);
-    std::vector<nn::Linear> layers;
-    for (std::size_t i = 0; i < 6; ++i) layers.emplace_back(nn::Path(parameters) / "layers" / i, 192, 192);
-    parameters.freeze("**");
-    for (std::size_t i = 0; i < layers.size(); ++i)
-        nn::add_low_rank(layers[i], nn::Path(parameters) / "adapters" / i, {.rank = 4});
-    train_model(context, {batch, 192}, [&](Tensor x) {
-        for (const nn::Linear& layer : layers) x = gelu(layer(std::move(x)));
         return x;
     });
 }
