@@ -46,18 +46,16 @@ void exchange(Context& context) {
     EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
 }
 
-/// The seconds that ranks who all come take to meet and to exchange something, on this machine and now.
+/// The seconds that ranks who all come take to meet, to exchange something and to part, on this machine and now.
 double seconds_to_meet() {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<dist::World> worlds = two_ranks({.join_timeout = 1000, .rank_timeout = 1000});
-    auto come = [world = std::move(worlds[1])] {
+    const auto come = [](dist::World world) {
         Context context = world.cuda();
         exchange(context);
     };
-    worlds.pop_back();
-    const std::future<void> other = std::async(std::launch::async, std::move(come));
-    Context context = worlds[0].cuda();
-    exchange(context);
+    const std::future<void> other = std::async(std::launch::async, come, std::move(worlds[1]));
+    come(std::move(worlds[0]));
     other.wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
