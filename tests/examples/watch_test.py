@@ -29,7 +29,7 @@ class Watch(ProcessesCase):
         super().setUpClass()
         begin = time.monotonic()
         assert cls.ends(3, "exchange", "exchange") == (0, [])
-        cls.short = math.ceil(3 * (time.monotonic() - begin))
+        cls.short = math.ceil(2 * (time.monotonic() - begin))
 
     @classmethod
     def command(cls, *flags):
