@@ -56,6 +56,7 @@ function(headroom_use_fake_blas target)
         headroom_use_blas(${target})
         add_dependencies(${target} fake_cublaslt)
         target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
-        target_compile_definitions(${target} PRIVATE HEADROOM_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>")
+        target_compile_definitions(${target} PRIVATE HEADROOM_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>"
+            HEADROOM_CUBLAS_FOUND="$<$<BOOL:${HEADROOM_CUBLAS_FOLDER}>:${HEADROOM_CUBLAS_FOLDER}>")
     endif()
 endfunction()

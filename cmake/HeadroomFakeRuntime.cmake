@@ -33,5 +33,7 @@ function(headroom_use_fake_runtime target)
     target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
     add_dependencies(${target} fake_cudnn fake_cudart)
     target_compile_definitions(${target} PRIVATE HEADROOM_FAKE_CUDNN="$<TARGET_FILE:fake_cudnn>"
-        HEADROOM_FAKE_CUDART="$<TARGET_FILE:fake_cudart>")
+        HEADROOM_FAKE_CUDART="$<TARGET_FILE:fake_cudart>"
+        HEADROOM_CUDNN_FOUND="$<$<BOOL:${HEADROOM_CUDNN_FOLDER}>:${HEADROOM_CUDNN_FOLDER}>"
+        HEADROOM_CUDART_FOUND="$<$<BOOL:${HEADROOM_CUDART_FOLDER}>:${HEADROOM_CUDART_FOLDER}>")
 endfunction()

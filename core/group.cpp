@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/internal/exchange_count.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
@@ -79,6 +80,7 @@ void Group::count(std::span<const Extent> sends) {
 
 void Group::check(std::span<const Extent> sends, std::span<const Extent> receives) {
     memory::step_forward();
+    exchanges_of_this_thread().fetch_add(1, std::memory_order_relaxed);
     count(sends);
     if (receives.size() != sends.size()) {
         throw Error(fmt::format("group: {} extents were asked of {} ranks", receives.size(), ranks_));

@@ -26,8 +26,6 @@ using std::chrono::milliseconds;
 using Clock = Deadline::clock;
 
 constexpr milliseconds kBetweenAttempts{50};
-/// One address may not answer where the next one does.
-constexpr milliseconds kAttempt{5000};
 
 std::string reason(int error) { return std::system_category().message(error); }
 
@@ -74,8 +72,7 @@ Socket try_to_connect(const addrinfo& at, Deadline until, std::string& why) {
         pollfd connected{number, POLLOUT, 0};
         error = ETIMEDOUT;
         socklen_t size = sizeof(error);
-        if (wait_for({&connected, 1}, std::min(until, Clock::now() + kAttempt)))
-            getsockopt(number, SOL_SOCKET, SO_ERROR, &error, &size);
+        if (wait_for({&connected, 1}, until)) getsockopt(number, SOL_SOCKET, SO_ERROR, &error, &size);
     }
     if (error == 0 && is_connected_to_itself(made)) error = ECONNREFUSED;
     if (error == 0) return made;
@@ -162,13 +159,13 @@ Socket::Socket(int number) : Descriptor(number) {
     set_option(*this, IPPROTO_TCP, TCP_KEEPCNT, 6);
 }
 
-Socket Socket::connect(const std::string& address, Deadline until) {
+Socket Socket::connect(const std::string& address, Deadline until, double attempt) {
     const Address to = Address::parse(address);
     for (;;) {
         std::string why;
         const std::shared_ptr<addrinfo> found = look_up(to, 0, why);
         for (const addrinfo* at = found.get(); at; at = at->ai_next) {
-            if (Socket made = try_to_connect(*at, until, why); made.is_open()) return made;
+            if (Socket made = try_to_connect(*at, std::min(until, within(attempt)), why); made.is_open()) return made;
         }
         if (Clock::now() + kBetweenAttempts >= until)
             throw TimedOut(fmt::format("nobody accepts at {}: {}", address, why));

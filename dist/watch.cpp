@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <headroom/core/internal/exchange_count.hpp>
 #include <headroom/dist/internal/joining.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -43,11 +44,13 @@ constexpr std::string_view kBeat = "b", kAnswer = "a", kGoodbye = "g", kEnd = "e
 /// Signs of life in the time that others have patience for.
 double tick_of(double patience) { return std::clamp(patience / 10, 0.02, 1.0); }
 
-std::string text_of(const Beat& beat) { return fmt::format("{}{} {:d}", kBeat, beat.steps, beat.waits); }
+std::string text_of(const Beat& beat) {
+    return fmt::format("{}{} {:d} {}", kBeat, beat.steps, beat.waits, beat.exchanges);
+}
 
 Beat beat_of(const std::string& frame) {
     Beat beat;
-    std::istringstream(frame.substr(1)) >> beat.steps >> beat.waits;
+    std::istringstream(frame.substr(1)) >> beat.steps >> beat.waits >> beat.exchanges;
     return beat;
 }
 
@@ -191,6 +194,7 @@ std::shared_ptr<Watch> Watch::begin(Group& hosts, const std::string& first_host,
 
 Watch::Watch(int rank, std::vector<Socket> connections, double patience)
     : main_(memory::progress_of_this_thread()),
+      exchanges_(exchanges_of_this_thread()),
       rank_(rank),
       connections_(std::move(connections)),
       patience_(patience),
@@ -230,7 +234,8 @@ std::shared_ptr<Group> Watch::look_after(std::shared_ptr<NcclGroup> group) {
 
 Beat Watch::beat() const {
     return {.steps = main_.steps.load(std::memory_order_relaxed),
-            .waits = main_.waits.load(std::memory_order_relaxed) > 0};
+            .waits = main_.waits.load(std::memory_order_relaxed) > 0,
+            .exchanges = exchanges_.load(std::memory_order_relaxed)};
 }
 
 std::vector<pollfd> Watch::wait() const {

@@ -1,6 +1,8 @@
 #include <headroom/dist/internal/watch_verdict.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,10 +11,14 @@ namespace headroom::dist {
 
 namespace {
 
+/// "rank 2", "ranks 2, 3".
+std::string names(const std::vector<std::size_t>& ranks) {
+    return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
 /// "rank 2 has", "ranks 2, 3 have".
 std::string subject(const std::vector<std::size_t>& ranks) {
-    const bool one = ranks.size() == 1;
-    return fmt::format("rank{} {} {}", one ? "" : "s", fmt::join(ranks, ", "), one ? "has" : "have");
+    return fmt::format("{} {}", names(ranks), ranks.size() == 1 ? "has" : "have");
 }
 
 }  // namespace
@@ -57,6 +63,15 @@ std::vector<std::size_t> WatchedRanks::those(const Condition& condition) const {
     return found;
 }
 
+std::string WatchedRanks::exchanges_begun() const {
+    std::map<std::uint64_t, std::vector<std::size_t>, std::greater<>> ranks;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks[ranks_[r].beat.exchanges].push_back(r);
+    std::vector<std::string> parts;
+    for (const auto& [count, by] : ranks)
+        parts.push_back(fmt::format("{} by {}", count, by.size() == ranks_.size() ? "each" : names(by)));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string WatchedRanks::verdict() const {
     const auto lost = those([](const Rank& rank) { return rank.state == State::lost && rank.gone >= kGrace; });
     if (!lost.empty()) return fmt::format("{} ended without finishing the job, which ends all ranks", subject(lost));
@@ -74,8 +89,9 @@ std::string WatchedRanks::verdict() const {
     const auto finished = those([](const Rank& rank) { return rank.state == State::finished; });
     if (!finished.empty())
         return fmt::format("{} finished, and the others have waited for {:g} s", subject(finished), patience_);
-    return fmt::format("all ranks have waited for each other for {:g} s; --rank-timeout sets how long they do",
-                       patience_);
+    return fmt::format(
+        "all ranks have waited for each other for {:g} s, exchanges begun: {}; --rank-timeout sets how long they do",
+        patience_, exchanges_begun());
 }
 
 }  // namespace headroom::dist

@@ -80,8 +80,9 @@ class Socket : public Descriptor {
     explicit Socket(int number);
     /// Tries all addresses that the name stands for, in turn and again, until one accepts: the other end may come
     /// later. A look-up of the name may outlast the deadline by the resolver's own. Errors: Error if `address` is none;
-    /// TimedOut with the last reason.
-    static Socket connect(const std::string& address, Deadline until);
+    /// TimedOut with the last reason. `attempt`: the seconds that one of the addresses has to answer, as another one
+    /// may.
+    static Socket connect(const std::string& address, Deadline until, double attempt = 5);
 
     /// As many bytes as go now; 0 if none do. Errors: PeerGone.
     std::size_t send_some(std::span<const std::byte> bytes) const;

@@ -10,6 +10,7 @@
 //     options.group = watch->look_after(over_nccl(hosts));
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,6 +84,7 @@ class Watch : public std::enable_shared_from_this<Watch> {
     [[noreturn]] void end(const std::string& line);
 
     const memory::Progress& main_;
+    const std::atomic<std::uint64_t>& exchanges_;  ///< of the same thread
     int rank_;
     std::vector<Socket> connections_;
     double patience_, tick_;

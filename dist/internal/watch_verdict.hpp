@@ -29,10 +29,11 @@ class WatchedTime {
     std::chrono::steady_clock::time_point last_;
 };
 
-/// What a rank says of its main thread (memory/progress.hpp).
+/// What a rank says of its main thread (memory/progress.hpp, core/internal/exchange_count.hpp).
 struct Beat {
     std::uint64_t steps = 0;
     bool waits = false;
+    std::uint64_t exchanges = 0;  ///< begun
 
     bool operator==(const Beat&) const = default;
 };
@@ -67,6 +68,8 @@ class WatchedRanks {
     Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
     template <class Condition>
     std::vector<std::size_t> those(const Condition& condition) const;
+    /// How many exchanges which ranks have begun.
+    std::string exchanges_begun() const;
 
     std::vector<Rank> ranks_;
     double patience_;

@@ -80,6 +80,7 @@ TEST(NcclLibrary, HasTheFunctionsAndSaysWhatIsWrong) {
 /// Where the loader's path has none.
 TEST(NcclLibrary, IsFoundWhereTheBuildFoundIt) {
     unsetenv("HEADROOM_NCCL");
+    EXPECT_THAT(nccl_libraries(), testing::ElementsAre("libnccl.so.2", HEADROOM_NCCL_LIBRARY));
     run_ranks(1, [](const std::shared_ptr<headroom::Group>& hosts) { EXPECT_NE(over_nccl(hosts), nullptr); });
     setenv("HEADROOM_NCCL", "/nowhere/libnccl.so.2", 1);
     run_ranks(1, [](const std::shared_ptr<headroom::Group>& hosts) {

@@ -1,6 +1,8 @@
 // The watch over ranks, which are threads here: what ends the process, and with which line.
 #include <headroom/dist/internal/watch.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -53,6 +55,14 @@ void watched(int ranks, double patience, const std::function<void(int rank, Watc
     });
 }
 
+/// Seconds, some times as many as ranks take here to meet and to part: so few that they pass, and enough for those that
+/// do not hang.
+double short_patience() {
+    const auto begin = std::chrono::steady_clock::now();
+    watched(3, kLong, [](int, Watch&) {});
+    return std::max(1.0, 10 * std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
 class WatchDeath : public testing::Test {
   protected:
     WatchDeath() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -67,21 +77,25 @@ TEST(Watch, LetsRanksLeaveInAnyOrder) {
 }
 
 TEST(Watch, EndsNothingWhileARankMoves) {
-    watched(2, 1, [](int rank, Watch&) {  // ticks of a tenth of a second
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
-        while (rank == 1 && std::chrono::steady_clock::now() < end) memory::step_forward();
+    const double patience = short_patience();
+    watched(2, patience, [&](int rank, Watch&) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(2 * patience);
+        while (rank == 1 && std::chrono::steady_clock::now() < end) {
+            memory::step_forward();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
         const memory::WaitScope waits;
         std::this_thread::sleep_until(end);
     });
 }
 
 TEST_F(WatchDeath, NamesARankThatHangs) {
-    EXPECT_EXIT(watched(3, 0.5, [](int rank, Watch&) { rank == 2 ? hang() : wait_without_end(); }), ExitedWithCode(1),
-                "^rank 2 has made no progress for 0.5 s while others wait");
-    EXPECT_EXIT(watched(3, 0.5, [](int rank, Watch&) { rank == 0 ? hang() : wait_without_end(); }), ExitedWithCode(1),
-                "^rank 0 has made no progress for 0.5 s while others wait");
-    EXPECT_EXIT(watched(3, 0.5, [](int, Watch&) { wait_without_end(); }), ExitedWithCode(1),
-                "^all ranks have waited for each other for 0.5 s");
+    const auto hangs = [](int hanging) {
+        watched(3, short_patience(), [&](int rank, Watch&) { rank == hanging ? hang() : wait_without_end(); });
+    };
+    EXPECT_EXIT(hangs(2), ExitedWithCode(1), "^rank 2 has made no progress for [0-9.]+ s while others wait");
+    EXPECT_EXIT(hangs(0), ExitedWithCode(1), "^rank 0 has made no progress for [0-9.]+ s while others wait");
+    EXPECT_EXIT(hangs(-1), ExitedWithCode(1), "^all ranks have waited for each other for [0-9.]+ s");
 }
 
 /// Of which the others learn nothing.
@@ -112,10 +126,15 @@ TEST_F(WatchDeath, NamesARankThatHasEnded) {
 class FailingGroup final : public NcclGroup {
   public:
     explicit FailingGroup(std::string why) : NcclGroup(0, 1), why_(std::move(why)) {}
-    std::string failure() override { return why_; }
+    std::string failure() override { return ++asked_, why_; }
+    /// Until a watch has asked it so many times more.
+    void wait_until_asked(int times) const {
+        for (const int end = asked_ + times; asked_ < end;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     void abort() override { dprintf(told_, "aborted\n"); }
 
     std::string why_;
+    std::atomic<int> asked_ = 0;
     const int told_ = dup(STDERR_FILENO);  // a watch that ends the process lets nobody else speak there
 
   private:
@@ -131,7 +150,8 @@ TEST_F(WatchDeath, LooksAfterWhatElseIsWaitedFor) {
     };
     EXPECT_EXIT(watched(2, kLong, hang_with("rank 1: NCCL has failed")), ExitedWithCode(1),
                 "^rank 1: NCCL has failed\naborted\n");
-    EXPECT_EXIT(watched(2, 0.5, hang_with("")), ExitedWithCode(1), "^rank 1 has made no progress [^\n]*\naborted\n");
+    EXPECT_EXIT(watched(2, short_patience(), hang_with("")), ExitedWithCode(1),
+                "^rank 1 has made no progress [^\n]*\naborted\n");
 }
 
 TEST_F(WatchDeath, LooksAfterNcclWhereRanksDoNotReachEachOther) {
@@ -145,20 +165,23 @@ TEST_F(WatchDeath, LooksAfterNcclWhereRanksDoNotReachEachOther) {
 }
 
 TEST(Watch, LooksAfterAGroupAsLongAsSomebodyHasIt) {
-    watched(2, 0.2, [](int, Watch& watch) {  // ticks of a fiftieth of a second
-        const auto state = std::make_shared<FailingGroup>("");
+    watched(2, short_patience(), [](int, Watch& watch) {
+        const auto state = std::make_shared<FailingGroup>(""), other = std::make_shared<FailingGroup>("");
+        const auto group = watch.look_after(other);
         watch.look_after(state);
         EXPECT_EQ(state.use_count(), 1);
-        state->why_ = "what nobody asks for any more";
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        const int asked = state->asked_;
+        other->wait_until_asked(3);
+        EXPECT_EQ(state->asked_, asked);
     });
 }
 
 /// It lets go of what has failed soon, and says why in its own words.
 TEST(Watch, LeavesARankTimeToSayWhyNcclHasFailed) {
-    watched(2, 0.2, [](int, Watch& watch) {  // ticks of a fiftieth of a second
-        const auto group = watch.look_after(std::make_shared<FailingGroup>("NCCL has failed"));
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    watched(2, short_patience(), [](int, Watch& watch) {
+        const auto state = std::make_shared<FailingGroup>("NCCL has failed");
+        const auto group = watch.look_after(state);
+        state->wait_until_asked(2);
     });
 }
 
@@ -216,16 +239,23 @@ TEST_F(WatchDeath, BoundsWhatJoiningTakes) {
     const JoinDeadline deadline(1, "2 ranks", kLong);  // which passes without a wait
 }
 
-/// Though it comes a second after the other, which could have said the same.
+/// Another one could say the same, and leaves the first one two seconds to do so.
 TEST_F(WatchDeath, LetsTheFirstRankSayThatNotAllHaveCome) {
     EXPECT_EXIT(
         {
             const JoinDeadline other(10, "11 ranks", 0.1);
-            std::this_thread::sleep_for(std::chrono::seconds(1));
             const JoinDeadline first(0, "11 ranks", 0.1);
             hang();
         },
         ExitedWithCode(1), "^rank 0: not all of 11 ranks");
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EXIT(
+        {
+            const JoinDeadline other(10, "11 ranks", 0.1);
+            hang();
+        },
+        ExitedWithCode(1), "^rank 10: not all of 11 ranks");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
 }
 
 }  // namespace

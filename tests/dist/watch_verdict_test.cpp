@@ -23,14 +23,16 @@ class Watched : public testing::Test {
             ranks_.pass(1);
             for (int r = 0; r < 3; ++r) {
                 Said& said = says_[r];
-                if (said.speaks) ranks_.heard(r, {.steps = said.steps += said.moves ? 1 : 0, .waits = said.waits});
+                if (!said.speaks) continue;
+                said.steps += said.moves ? 1 : 0;
+                ranks_.heard(r, {.steps = said.steps, .waits = said.waits, .exchanges = said.exchanges});
             }
         }
     }
 
     struct Said {
         bool moves = false, waits = false, speaks = true;
-        std::uint64_t steps = 0;
+        std::uint64_t steps = 0, exchanges = 0;
     };
     Said says_[3];
     WatchedRanks ranks_{3, kPatience};
@@ -72,7 +74,14 @@ TEST_F(Watched, EndWhenAllWaitForEachOther) {
     seconds(599);
     EXPECT_THAT(ranks_.verdict(), IsEmpty());
     seconds(2);
-    EXPECT_THAT(ranks_.verdict(), HasSubstr("all ranks have waited for each other for 600 s"));
+    EXPECT_EQ(
+        ranks_.verdict(),
+        "all ranks have waited for each other for 600 s, exchanges begun: 0 by each; --rank-timeout sets how long "
+        "they do");
+    says_[0].exchanges = says_[2].exchanges = 9;
+    says_[1].exchanges = 10;
+    seconds(601);
+    EXPECT_THAT(ranks_.verdict(), HasSubstr(" for 600 s, exchanges begun: 10 by rank 1, 9 by ranks 0, 2; --rank"));
 }
 
 TEST_F(Watched, DoNotWaitWhereTheirWaitsAreShort) {

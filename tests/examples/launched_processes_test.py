@@ -46,7 +46,7 @@ class LaunchedProcesses(ProcessesCase):
         for victim in (0, 1):
             saved = self.path(f"killed{victim}.safetensors")
             jobs = self.launch("--steps", 100000, "--save", saved, "--save-every", 1)
-            self.wait_for(saved)
+            self.wait_for(saved, jobs[0])
             jobs[victim].kill()
             errors = [job.communicate()[1] for job in jobs][1 - victim]
             self.assertEqual((jobs[1 - victim].returncode, errors.count("\n")), (1, 1), errors)

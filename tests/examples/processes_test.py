@@ -74,7 +74,7 @@ class Processes(ProcessesCase):
         stopped, whole = self.path("interrupted.safetensors"), self.path("uninterrupted.safetensors")
         flags = (*self.slow, "--steps", 20)
         job, ranks = self.start_and_tell(2, *flags, "--save", stopped, "--save-every", 1)
-        self.wait_for(stopped)
+        self.wait_for(stopped, job)
         os.kill(ranks[1], signal.SIGINT)  # one of the two alone
         out, errors = job.communicate()
         self.assertEqual(job.returncode, 130, out + errors)
@@ -89,7 +89,7 @@ class Processes(ProcessesCase):
         flags = (*self.slow[:-2], "--accumulate", 24, "--steps", 2)
         cut, log, whole = self.path("cut.safetensors"), self.path("cut.jsonl"), self.path("not_cut.safetensors")
         job = self.start(2, *flags, "--save", cut, "--log", log)
-        self.wait_for(log)
+        self.wait_for(log, job)
         while os.path.getsize(log) == 0:
             self.assertIsNone(job.poll())
             time.sleep(0.05)
@@ -107,15 +107,14 @@ class Processes(ProcessesCase):
             victim, shard = draw.randrange(4), draw.choice(("none", "state", "gradients"))
             with self.subTest(victim=victim, shard=shard, moment=moment):
                 saved = self.path(f"killed{moment}.safetensors")
-                job, ranks = self.start_and_tell(4, "--shard", shard, "--steps", 100000, "--save", saved, "--save-every", 1)
-                self.wait_for(saved)
+                job, ranks = self.start_and_tell(4, "--shard", shard, "--rank-timeout", 0, "--steps", 100000, "--save", saved,
+                                                 "--save-every", 1)
+                self.wait_for(saved, job)
                 time.sleep(draw.random() / 2)  # in a step, or while it is saved
                 os.kill(ranks[victim], signal.SIGKILL)
-                deadline = time.monotonic() + 10
-                job.communicate(timeout=10)
+                job.communicate()  # no rank is impatient: what else ends them all does so, or they hang
                 self.assertNotEqual(job.returncode, 0)
-                while left := [rank for rank in ranks if runs(rank)]:  # mpirun may end before them
-                    self.assertLess(time.monotonic(), deadline, left)
+                while any(map(runs, ranks)):  # mpirun may end before them
                     time.sleep(0.05)
                 self.succeeds("--resume", saved, "--stop-after", 1)
 
@@ -144,7 +143,7 @@ class Processes(ProcessesCase):
         self.assertIn("rank 1: not all of 2 ranks have come within 2 s", line)
         saved = self.path("hung.safetensors")
         job, ranks = self.start_and_tell(2, "--rank-timeout", 10, "--steps", 100000, "--save", saved, "--save-every", 1)
-        self.wait_for(saved)
+        self.wait_for(saved, job)
         os.kill(ranks[1], signal.SIGSTOP)
         (line,) = self.own_lines(job.communicate()[1])
         self.assertIn("rank 1 has made no progress for 10 s while others wait", line)

@@ -57,7 +57,7 @@ class ShardedProcesses(ProcessesCase):
         saved, whole = self.path("stopped.safetensors"), self.figures(*flags)["state_sha256"]
         figures = self.path("stopped.json")
         job, ranks = self.start_and_tell(2, *flags, "--save", saved, "--save-every", 1, "--json", figures)
-        self.wait_for(saved)
+        self.wait_for(saved, job)
         os.kill(ranks[1], signal.SIGSTOP)
         time.sleep(1)
         os.kill(ranks[1], signal.SIGCONT)

@@ -1,4 +1,5 @@
 """What ends a job under mpirun whose ranks hang, end or never come, and what does not."""
+import math
 import os
 import re
 import signal
@@ -12,9 +13,8 @@ from program import EXAMPLES
 RANK = os.path.abspath(os.path.join(os.environ.get("HEADROOM_EXAMPLES_TESTS_DIR", ""), "scripted_rank"))
 GPU_RANK = os.path.join(os.path.dirname(RANK), "emulated_scripted_rank")
 NCCL = os.path.abspath(os.path.join(EXAMPLES, "..", "libfake_nccl.so"))
-# Seconds. Far more than a test takes, and so few that it passes, but more than a rank of a busy machine needs for its start.
-LONG, SHORT = 1000, 10
-WATCHED = 5  # within which a watch would have ended a job whose time is over
+LONG = 1000  # seconds: far more than a test takes
+JOINING = 1  # seconds for ranks to join where one never does: all that this waits for is its end
 
 
 @unittest.skipUnless(os.path.exists(RANK), "scripted_rank was not built")
@@ -23,26 +23,39 @@ class Watch(ProcessesCase):
     environment = {**ENVIRONMENT, "HEADROOM_NCCL": NCCL}
 
     @classmethod
+    def setUpClass(cls):
+        """`short`: the seconds that pass until a rank is called one that hangs. They are some times what a job takes here from its
+        start to its end, of which what ranks that do not hang do meanwhile is a small part."""
+        super().setUpClass()
+        begin = time.monotonic()
+        assert cls.ends(3, "exchange", "exchange") == (0, [])
+        cls.short = math.ceil(2 * (time.monotonic() - begin))
+
+    @classmethod
     def command(cls, *flags):
         return [cls.program, "cpu" if cls.program == RANK else "cuda", *map(str, flags)]
 
-    def ends(self, processes, *words, join=LONG, ranks=LONG, mpirun=(), wrap=()):
+    @classmethod
+    def ends(cls, processes, *words, join=LONG, ranks=LONG, mpirun=(), wrap=()):
         """Status and the ranks' own lines of a job that ends by itself; where they have none, all lines."""
-        job = subprocess.run([*RUN, *mpirun, "-np", str(processes), *wrap, *self.command(join, ranks, *words)], text=True,
-                             capture_output=True, env=self.environment, check=False)
+        job = subprocess.run([*RUN, *mpirun, "-np", str(processes), *wrap, *cls.command(join, ranks, *words)], text=True,
+                             capture_output=True, env=cls.environment, check=False)
         lines = job.stderr.splitlines()
         return job.returncode, [line for line in lines if line.startswith(("rank ", "ranks ", "all ranks "))] or lines
 
     def test_a_rank_that_hangs_is_named(self):
         for hanging in (0, 1):
-            status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=SHORT)
-            self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for {SHORT} s while others wait; "
+            status, lines = self.ends(3, "exchange", f"{hanging}:hang", "exchange", ranks=self.short)
+            self.assertEqual((status, lines), (1, [f"rank {hanging} has made no progress for {self.short} s while others wait; "
                                                    "--rank-timeout sets how long they do"]))
 
     def test_ranks_that_wait_for_each_other_are_told(self):
-        status, lines = self.ends(2, "0:exchange", ranks=SHORT)  # the other one waits for the end of all
-        self.assertEqual((status, lines), (1, [f"all ranks have waited for each other for {SHORT} s; --rank-timeout sets how long "
-                                               "they do"]))
+        status, lines = self.ends(2, "0:exchange", ranks=self.short)  # the other one waits for the end of all
+        self.assertEqual((status, len(lines)), (1, 1), lines)
+        told = re.fullmatch(f"all ranks have waited for each other for {self.short} s, exchanges begun: (\\d+) by rank 0, (\\d+) by "
+                            "rank 1; --rank-timeout sets how long they do", lines[0])
+        self.assertTrue(told, lines)
+        self.assertEqual(int(told[1]), int(told[2]) + 1)
 
     def test_a_rank_that_is_killed_is_named_where_no_launcher_ends_the_others(self):
         for victim in (0, 1):
@@ -53,10 +66,10 @@ class Watch(ProcessesCase):
         """It has ended well before MPI begins, or hangs there."""
         def waits(instead):
             script = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {instead}; else exec "$@"; fi'
-            return self.ends(2, "exchange", join=SHORT, wrap=("sh", "-c", script, "-"))
+            return self.ends(2, "exchange", join=JOINING, wrap=("sh", "-c", script, "-"))
 
         for status, lines in at_once(waits, ("exit 0", "sleep 1000")):
-            self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {SHORT} s; --join-timeout sets how long "
+            self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {JOINING} s; --join-timeout sets how long "
                                                    "they may take"]))
 
     def test_ranks_that_exchange_other_sizes_end_in_a_line(self):
@@ -80,23 +93,23 @@ class Watch(ProcessesCase):
             self.assertEqual(told, lines)
 
     def test_one_that_works_for_longer_ends_nothing(self):
-        self.assertEqual(self.ends(2, "exchange", f"1:work={SHORT + WATCHED}", "exchange", ranks=SHORT), (0, []))
+        self.assertEqual(self.ends(2, "exchange", f"1:work={2 * self.short}", "exchange", ranks=self.short), (0, []))
 
     def test_a_job_that_was_suspended_goes_on(self):
         def goes_on(words):
-            job, ranks = self.start_and_tell(2, LONG, SHORT, *words)
+            job, ranks = self.start_and_tell(2, LONG, self.short, *words)
             for _ in range(2):
                 self.assertEqual(job.stderr.readline(), "ready\n")
             for rank in ranks:
                 os.kill(rank, signal.SIGSTOP)
-            time.sleep(SHORT + WATCHED)
+            time.sleep(2 * self.short)
             for rank in ranks:
                 os.kill(rank, signal.SIGCONT)
             out, errors = job.communicate()
             self.assertEqual((job.returncode, errors), (0, ""), out)
             self.assertFalse([rank for rank in ranks if runs(rank)])
 
-        at_once(goes_on, (("exchange", "say=ready", "1:work=4", "exchange"), ("exchange", "say=ready", "work=4", "exchange")))
+        at_once(goes_on, [("exchange", "say=ready", f"{who}work={self.short}", "exchange") for who in ("1:", "")])
 
     def launched_ends(self, *words, ranks=LONG):
         """The same of two that no MPI has started, and that no launcher ends: the lines of each."""
@@ -105,13 +118,13 @@ class Watch(ProcessesCase):
         return [job.returncode for job in jobs], ends
 
     def test_ranks_without_an_mpi_are_watched(self):
-        named = f"rank 1 has made no progress for {SHORT} s while others wait; --rank-timeout sets how long they do"
-        (alone,) = self.launch(SHORT, LONG, "exchange", ranks=((0, {}),))
-        hangs, works = at_once(lambda does: self.launched_ends("exchange", f"1:{does}", "exchange", ranks=SHORT),
-                               ("hang", f"work={SHORT + WATCHED}"))
+        named = f"rank 1 has made no progress for {self.short} s while others wait; --rank-timeout sets how long they do"
+        (alone,) = self.launch(JOINING, LONG, "exchange", ranks=((0, {}),))
+        hangs, works = at_once(lambda does: self.launched_ends("exchange", f"1:{does}", "exchange", ranks=self.short),
+                               ("hang", f"work={2 * self.short}"))
         self.assertEqual(hangs, ([1, 1], [[named], []]))
         self.assertEqual(works, ([0, 0], [[], []]))
-        self.assertIn(f"rank 1 of 2 has not come within {SHORT} s", alone.communicate()[1])
+        self.assertIn(f"rank 1 of 2 has not come within {JOINING} s", alone.communicate()[1])
         self.assertEqual(alone.returncode, 1)
 
 
@@ -124,7 +137,7 @@ class GpuWatch(Watch):
 
     def test_nccls_own_reason_is_told(self):
         """A rank that fails aborts NCCL, of which the other one, which waits for the GPU, learns by asking."""
-        status, lines = self.ends(2, "exchange", "1:work=2", "1:fail", "exchange", ranks=60)
+        status, lines = self.ends(2, "exchange", "1:work=2", "1:fail", "exchange")
         self.assertEqual((status, len(lines)), (1, 1), lines)
         # A first rank that comes to its exchange later than that meets the error by itself.
         self.assertRegex(lines[0], "^rank 0: (an earlier exchange|rank 0: ncclGroupEnd) failed: remote process exited")

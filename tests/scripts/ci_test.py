@@ -66,11 +66,42 @@ class Touched(unittest.TestCase):
         self.assertEqual(touched.chosen(lines, costs, -500), ([], ["b", "c", "a"]))
         self.assertEqual(touched.chosen(collections.Counter(), costs, 10), ([], []))
 
+    def test_one_that_takes_longer_has_its_turn_alone(self):
+        costs = {"a": 100, "b": 300, "c": 50}
+        lines = collections.Counter(a=5, b=70, c=9)
+        self.assertEqual(touched.chosen(lines, costs, 200, 300), (["b"], ["c", "a"]))
+        self.assertEqual(touched.chosen(lines, costs, 360, 1000), (["b", "c"], ["a"]), "there is time for more")
+        self.assertEqual(touched.chosen(lines, costs, 200, 299), (["c", "a"], ["b"]), "for the night")
+
+    def test_what_libraries_took_is_what_the_next_run_reckons_with(self):
+        self.assertEqual(touched.shared_out({"a": 100, "b": 300}, 1000), {"a": 250, "b": 750})
+        self.assertEqual(touched.shared_out({"a": 100, "b": 300}, 100), {"a": 80, "b": 240}, "a cache that is warm")
+        self.assertEqual(touched.shared_out({"a": 100}, -50), {"a": 80})
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(touched, "ROOT", pathlib.Path(folder)):
+            git = functools.partial(run_git, folder)
+            noted = write_program(folder, ".ci/sanitized", "asan core old\nasan docs old 1000\nasan gone old 5\ntsan dist old\n")
+            git("init", "-q")
+            git("add", ".")
+            git("commit", "-qm", "first")
+            self.assertEqual(touched.costs_of("asan"), touched.SECONDS | {"docs": 1000})
+            head = git("rev-parse", "HEAD")
+            with mock.patch("sys.argv", ["touched", "--passed", "core,docs", "--took", str(touched.BASE + 3000)]):
+                touched.main()
+            core, docs = 3000 * touched.SECONDS["core"] // (touched.SECONDS["core"] + 1000), 2000
+            self.assertEqual(core, 1000)
+            rows = f"asan core {head} {core}\nasan docs {head} {docs}\nasan gone old 5\ntsan dist old\n"
+            self.assertEqual(noted.read_text(encoding="utf-8"), rows)
+            self.assertEqual(touched.costs_of("asan"), touched.SECONDS | {"core": core, "docs": docs})
+            for flags in (["dist", "--threads"], ["docs"]):  # nobody measured
+                with mock.patch("sys.argv", ["touched", "--passed", *flags]):
+                    touched.main()
+            self.assertEqual(noted.read_text(encoding="utf-8"), rows.replace("dist old", f"dist {head}"))
+
     def test_the_libraries_themselves_take_their_part_of_the_time(self):
         """What is left for `files`, whose tests take a minute, is that minute or a second less."""
         def printed(*flags):
             out, errors = io.StringIO(), io.StringIO()
-            with mock.patch.object(touched, "changed_lines", lambda of: collections.Counter({"files": 1} if "files" in of else {})), mock.patch("sys.argv", ["touched", *flags]), \
+            with mock.patch.object(touched, "noted", lambda _: {}), mock.patch.object(touched, "changed_lines", lambda of: collections.Counter({"files": 1} if "files" in of else {})), mock.patch("sys.argv", ["touched", *flags]), \
                     contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
                 touched.main()
             return out.getvalue(), errors.getvalue()
@@ -78,6 +109,8 @@ class Touched(unittest.TestCase):
         enough = touched.BASE + touched.SECONDS["files"]
         self.assertEqual(printed("--seconds", str(enough)), ("files\n", ""))
         self.assertEqual(printed("--seconds", str(enough - 1)), ("", ".ci/touched: files: for a later run, or .ci/nightly\n"))
+        self.assertEqual(printed("--seconds", "0", "--most", str(enough)), ("files\n", ""))
+        self.assertEqual(printed("--seconds", "0", "--most", str(enough - 1))[0], "")
         self.assertEqual(printed("--threads"), ("", ""), "it has no threads")
 
     def test_counts_what_changed_since_a_library_passed(self):
@@ -132,7 +165,7 @@ class Touched(unittest.TestCase):
     def test_each_library_has_its_own_turn(self):
         """What passed is not taken again before the others, however little they changed."""
         lines = {"optim": 5, "files": 70, "plan": 9}
-        with mock.patch.object(touched, "passed_at", lambda _: commits), mock.patch.object(
+        with mock.patch.object(touched, "noted", lambda _: {name: [commit] for name, commit in commits.items()}), mock.patch.object(
                 touched, "changed_lines", lambda of: collections.Counter({name: lines[name] for name in lines if of[name] != "HEAD"})):
             commits, turns = {}, []
             while len(turns) < 4:
@@ -154,13 +187,13 @@ class Steps(unittest.TestCase):
             for name in ("setup", "check", "docs", "test", "kernel-coverage"):
                 write(f"scripts/{name}", f'#!/bin/sh\nset -- {name} "$@"\necho "ran $*"\necho "100% tests passed"\n[ "$*" != "{fails}" ]\n')
             done = subprocess.run([run], capture_output=True, text=True, check=False)
-            return re.findall("^ran (.*)", done.stdout, re.MULTILINE), done.returncode
+            return re.sub(r"--took \d+", "--took S", "\n".join(re.findall("^ran (.*)", done.stdout, re.MULTILINE))).split("\n"), done.returncode
 
     def test_are_all_taken_and_each_sanitizer_has_its_own_libraries(self):
         steps = ["setup --develop", "check", "docs --check", "test --preset ci", "test --preset cuda",
                  "kernel-coverage build/ci --cuda build/cuda"]
-        asan = ["test --preset asan --libraries core,dist", "--passed core,dist"]
-        tsan = ["test --preset tsan --libraries dist", "--passed dist --threads"]
+        asan = ["test --preset asan --libraries core,dist", "--passed core,dist --took S"]
+        tsan = ["test --preset tsan --libraries dist", "--passed dist --took S --threads"]
         self.assertEqual(self.ran("core,dist", "dist"), ([*steps, *asan, *tsan], 0))
         self.assertEqual(self.ran("core,dist", ""), ([*steps, *asan], 0))
         self.assertEqual(self.ran("", "dist"), ([*steps, *tsan], 0))
@@ -206,9 +239,9 @@ class Hour(unittest.TestCase):
         text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         function = re.search(r"^left\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)[0]
         for spent, most, left in ((0, 1800, 1800), (3000, 1800, 1000), (3500, 1800, 0), (3600, 1800, -200)):
-            script = f"nproc() {{ echo 2; }}\n{function}\nSECONDS={spent}\nleft {most}"
+            script = f"nproc() {{ echo 2; }}\n{function}\nunset SECONDS  # which would count on\nSECONDS={spent}\nleft {most}"
             told = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout
-            self.assertLessEqual(abs(int(told) - left), 4, spent)  # in which a second may pass
+            self.assertEqual(int(told), left, spent)
 
 
 class Seeds(unittest.TestCase):

@@ -154,10 +154,8 @@ class Run(unittest.TestCase):
         path.write_text(re.sub(r"1, (seconds=)?\d+\),\n", r"1, \g<1>5),\n", path.read_text(encoding="utf-8")), encoding="utf-8")
         head = {"copy_gigabytes_per_second": 3000.0, "product_teraflops": 700.0}
         text = json.dumps({**head, "kernels": RUN["kernels"]["kernels"]}).removesuffix("]}")
-        self.write("programs/kernel_shares", f"#!/bin/sh\necho '{text}'\nexec sleep 60\n")
-        begin = time.monotonic()
+        self.write("programs/kernel_shares", f"#!/bin/sh\necho '{text}'\nexec sleep 1000\n")  # more than all of the call's time
         code, results, _ = self.run_script("--call", "1")
-        self.assertLess(time.monotonic() - begin, 50)  # of the program's 60
         self.assertEqual((code, results["kernels"]), (0, {**head, "kernels": RUN["kernels"]["kernels"], "error": "stopped"}))
         self.assertEqual(results["not_done"], ["kernels", f"gpt2: torch compiled {steps.GPT2}"])
 
@@ -195,7 +193,7 @@ class Run(unittest.TestCase):
         self.assertEqual(results["not_done"], [str(step) for step in steps.STEPS])
 
     def test_what_was_not_done_is_named_where_the_script_was_killed(self):
-        self.write("programs/kernel_shares", '#!/bin/sh\necho "kernel_shares $$" >>"$FAKE/calls"\nexec sleep 60\n')
+        self.write("programs/kernel_shares", '#!/bin/sh\necho "kernel_shares $$" >>"$FAKE/calls"\nexec sleep 1000\n')
         with subprocess.Popen([*self.command, "--call", "1"], cwd=self.tree, env=self.env, stdout=subprocess.DEVNULL) as script:
             while "kernel_shares" not in self.calls() and script.poll() is None:
                 time.sleep(0.05)

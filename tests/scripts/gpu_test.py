@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 import types
 import unittest
 from unittest import mock
@@ -34,7 +33,7 @@ set_tests_properties(follows PROPERTIES DEPENDS lasts)
 """
 
 
-def runner(seconds=60):
+def runner(seconds=600):
     return runners.Runner(seconds)
 
 
@@ -77,30 +76,25 @@ class Calls(unittest.TestCase):
         self.assertEqual(builds(2, []), ["gpu"])
 
     def taken(self, call, *wanted):
-        """Seconds after which each step ended, and what it returned. A step's flags are what its program does."""
-        seconds, codes, begin = [], [], time.monotonic()
+        """When each step ends by a clock of the test's own, in seconds, and whether it is stopped. A step's flags are the seconds
+        that its program takes."""
+        clock, ends = [1000.0], []
 
         def take(step):
-            codes.append(work.runner.run(shell(step.flags))[0])
-            seconds.append(time.monotonic() - begin)
-        work = types.SimpleNamespace(runner=runner(0 if call else 5), built={}, take=take)
-        with mock.patch.object(runners, "TO_END", 1):
-            gpu.take_steps(types.SimpleNamespace(call=call), work.runner, work, wanted)
-        return seconds, codes
+            left, takes = work.runner.left(), float(step.flags)
+            clock[0] += min(left, takes)
+            ends.append((clock[0] - 1000, left < takes))
+        with mock.patch.object(runners.time, "monotonic", lambda: clock[0]):
+            work = types.SimpleNamespace(runner=runner(0 if call else 5), built={}, take=take)
+            gpu.take_steps(types.SimpleNamespace(call=call), work.runner, work, [steps.Step("kernels", "", *step) for step in wanted])
+        return ends
 
     def test_a_step_has_its_time_and_what_was_left_before_it(self):
-        first, long, last = (steps.Step("kernels", "", flags, 1, seconds) for flags, seconds in (("exit 0", 2), ("sleep 60", 2), ("exit 0", 9)))
-        seconds, codes = self.taken(1, first, long, last)
-        self.assertEqual(codes, [0, 124, 0])
-        self.assertGreater(seconds[1], 3.9)
-        self.assertLess(seconds[1], 8)
+        self.assertEqual(self.taken(1, ("0.5", 1, 2), ("60", 1, 2), ("0", 1, 9)), [(0.5, False), (4, True), (4, False)])
 
     def test_a_step_that_takes_too_long_takes_no_time_of_those_behind_it(self):
-        long, last = steps.Step("kernels", "", "sleep 60", 1, 1), steps.Step("kernels", "", "sleep 0.5", 1, 5)
-        seconds, codes = self.taken(1, long, last)
-        self.assertEqual(codes, [124, 0])
-        self.assertLess(seconds[0], 3)
-        self.assertEqual(self.taken(0, last, long._replace(flags="true"))[1], [0, 0])  # no call: until the limit
+        self.assertEqual(self.taken(1, ("60", 1, 1), ("0.5", 1, 5)), [(1, True), (1.5, False)])
+        self.assertEqual(self.taken(0, ("0.5", 1, 0), ("60", 1, 0)), [(0.5, False), (5, True)], "no call: until the limit")
 
 
 class Limits(unittest.TestCase):
@@ -202,7 +196,7 @@ class Limits(unittest.TestCase):
     def test_the_log_of_tests_grows_as_they_run(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(parts, "BUILD", pathlib.Path(folder)):
             log = pathlib.Path(folder, "tests.log")
-            code = f"echo first; for i in $(seq 50); do grep -q first {log} && exit 0; sleep 0.1; done; exit 1"
+            code = f"echo first; until grep -q first {log}; do sleep 0.1; done"
             pathlib.Path(folder, "CTestTestfile.cmake").write_text(
                 f'add_test(looks /bin/sh -c [[{code}]])\nset_tests_properties(looks PROPERTIES LABELS gpu)\n', encoding="utf-8")
             self.assertEqual(parts.tests(runner(), pathlib.Path(folder))["passed"], 1)

@@ -48,9 +48,9 @@ TrainerOptions steps_of(int ranks) {
 
 void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-/// Until there is such a file; whether there is, after a minute.
+/// Until there is such a file; whether there is, after ten minutes.
 bool appears(const std::string& file) {
-    for (int i = 0; i < 6000 && !std::filesystem::exists(file); ++i) sleep(0.01);
+    for (int i = 0; i < 60000 && !std::filesystem::exists(file); ++i) sleep(0.01);
     return std::filesystem::exists(file);
 }
 

@@ -305,7 +305,7 @@ TEST_F(Printed, WhatIsSavedInAStepIsNamedByTheStepBefore) {
             clock.move(10);  // so that steps are long
             if (!first || micro_batch != 3) return Broken::nothing;
             std::raise(SIGTERM);
-            for (int i = 0; i < 6000 && !std::filesystem::exists(saved); ++i)
+            for (int i = 0; i < 60000 && !std::filesystem::exists(saved); ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
             return Broken::nothing;
         };
