@@ -14,24 +14,26 @@ OpResult<LogSumExp::Saved, Array> LogSumExp::forward(Exec& exec, const Attrs& at
     check_floating("logsumexp", {{"x", x}});
     const Reduced to = reduced("logsumexp", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, x.dtype);
-    const WideResult result(exec, y, to.kept);
-    const Array largest = exec.empty_like(to.kept, x.strides(), compute_dtype(x.dtype), Category::workspace);
-    exec.run<kernels::ExpSumPlan>(x.view(), largest.view(), result.view());
+    Array largest = exec.empty_like(to.kept, x.strides(), compute_dtype(x.dtype));
+    Array sum = exec.empty_like(largest, largest.dtype);
+    exec.run<kernels::ExpSumPlan>(x.view(), largest.view(), sum.view());
     exec.launch([&](auto& stream) {
-        kernels::map(stream, kernels::LogSumExpResult{}, result.view(), largest.view(), result.view());
+        kernels::map(stream, kernels::LogSumExpResult{}, sum.view(), largest.view(), seen_as(y, to.kept));
     });
-    result.round(exec);
-    return {{x, y}, y};
+    return {{x, std::move(largest), std::move(sum)}, y};
 }
 
+/// By the largest and the sum: y, which is rounded, would lose digits of x - y where elements share an offset.
 void LogSumExp::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
-    if (const auto dx = sink.destination(0)) {
-        const View y = stretched("logsumexp", saved.y, saved.x.shape(), attrs);
-        const View from = stretched("logsumexp", dy, saved.x.shape(), attrs);
-        exec.launch([&](auto& stream) {
-            kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, saved.x.view(), y, from, dx.beta, dx.view());
-        });
-    }
+    const auto dx = sink.destination(0);
+    if (!dx) return;
+    const View from = stretched("logsumexp", dy, saved.x.shape(), attrs);
+    const Array scaled = exec.empty_like(saved.sum, saved.sum.dtype, Category::workspace);
+    exec.launch([&](auto& stream) {
+        kernels::map(stream, kernels::QuotientOrZero{}, from, saved.sum.view(), scaled.view());
+        kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, saved.x.view(), saved.largest.view(), scaled.view(),
+                                dx.beta, dx.view());
+    });
 }
 
 std::vector<Sample<ReduceAttrs>> LogSumExp::samples() {

@@ -14,7 +14,8 @@ struct LogSumExp {
     using Attrs = ReduceAttrs;
     struct Saved {
         Array x;
-        Array y;
+        Array largest;  ///< of the elements that become one
+        Array sum;      ///< of e^(x - largest)
     };
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);

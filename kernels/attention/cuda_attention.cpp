@@ -3,7 +3,6 @@
 #include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/internal/sdpa.hpp>
 #include <headroom/kernels/attention/internal/sdpa_choices.hpp>
-#include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 
 namespace headroom::kernels {
@@ -41,14 +40,9 @@ bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const 
 }
 
 void attention_not_asked(CudaStream& stream) {
-    std::string& refusal = calls_of(stream).refusal;
-    if (const int capability = capability_of(stream); capability < kSdpaCapability) {
-        refusal = fmt::format("its attention needs compute capability {}, and this GPU has {}",
-                              capability_text(kSdpaCapability), capability_text(capability));
-        stream.state->get<OpenedCudnn>().attention_refusal = refusal;
-    } else {
-        refusal = "it is not asked for masks, lengths and dropout of attention";
-    }
+    const std::string refusal = refusal_of_old_gpu(stream);
+    calls_of(stream).refusal =
+        refusal.empty() ? "it is not asked for masks, lengths and dropout of attention" : refusal;
 }
 
 std::string attention_library(CudaStream& stream) { return calls_of(stream).text(stream); }

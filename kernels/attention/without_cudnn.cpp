@@ -5,7 +5,7 @@ namespace headroom::kernels {
 
 bool attention_by_library(CudaStream&, const Sdpa&, const Attention&, std::byte*) { return false; }
 bool attention_gradient_by_library(CudaStream&, const Sdpa&, const AttentionGradient&, std::byte*) { return false; }
-void attention_not_asked(CudaStream&) {}
+void attention_not_asked(CudaStream& stream) { refusal_of_old_gpu(stream); }
 std::string attention_library(CudaStream&) {
     return "own kernels: built without the headers of cuDNN and its frontend";
 }

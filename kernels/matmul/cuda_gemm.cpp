@@ -160,21 +160,24 @@ std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product,
     return algorithms;
 }
 
-/// The index of the fastest candidate; behind them, that of what is done `apart`.
+/// The index of the fastest candidate that there was time for, or of the first; behind them, that of what is done
+/// `apart`.
 std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, bool apart,
                                 const Gemm& gemm, const GemmCall& call, const Options& options) const {
     GemmCall trial = call;
     if (call.beta != 0) trial.d = call.trial;
-    std::vector<bool> failed(candidates.size() + (apart ? 1 : 0));
-    std::vector<float> times = options.timer(static_cast<int>(failed.size()), [&](int i) {
-        const auto index = static_cast<std::size_t>(i);
-        const bool done = index == candidates.size() ? (*options.apart)()
-                                                     : enqueue(product, candidates[index], gemm, trial, call.d,
-                                                               options.stream) == CUBLAS_STATUS_SUCCESS;
-        if (!done) failed[index] = true;
-    });
-    for (std::size_t i = 0; i < times.size(); ++i) {
-        if (failed[i]) times[i] = std::numeric_limits<float>::infinity();
+    std::vector<float> times;
+    const std::size_t count = candidates.size() + (apart ? 1 : 0);
+    while (times.size() < count && (!options.in_time || options.in_time())) {
+        const std::size_t index = times.size();
+        bool failed = false;
+        const float time = options.timer(1, [&](int) {
+            const bool done = index == candidates.size() ? (*options.apart)()
+                                                         : enqueue(product, candidates[index], gemm, trial, call.d,
+                                                                   options.stream) == CUBLAS_STATUS_SUCCESS;
+            failed = failed || !done;
+        })[0];
+        times.push_back(failed ? std::numeric_limits<float>::infinity() : time);
     }
     return static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
 }

@@ -1,6 +1,7 @@
 // Products on a GPU by cuBLASLt.
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -34,10 +35,13 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const 
                                 .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
                                 .capturing = stream.device->capturing(),
                                 .apart = apart ? &apart : nullptr};
-    if (stream.compute.tune && stream.state->get<TuningTime>().left()) {
-        options.timer = [&](int count, const std::function<void(int)>& enqueue) {
-            const TuningTrial trial(stream.state->get<TuningTime>());
-            return time_each(*stream.device, count, enqueue);
+    auto& time = stream.state->get<TuningTime>();
+    std::optional<TuningTrial> trial;  // begins when an algorithm is tried
+    if (stream.compute.tune && time.left()) {
+        options.timer = std::bind_front(time.timer, std::ref(*stream.device));
+        options.in_time = [&] {
+            if (!trial) trial.emplace(time);
+            return trial->left();
         };
     }
     return blas_of(stream).run(gemm, call, options, stream.state->get<MatmulChoices>());

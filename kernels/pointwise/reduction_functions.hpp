@@ -2,14 +2,14 @@
 // Functions of an element and of the result of its reduction, whose derivatives are the reduction's gradient; and the
 // quotient that makes one of a root. The result is broadcast, as there is one for many elements.
 //
-//     kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, y, dy, 0.0f, dx);
+//     kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, largest, scaled, 0.0f, dx);
 //     kernels::map(stream, kernels::QuotientOrZero{}, dy, y, scaled);
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
 namespace headroom::kernels {
 
-/// e^(x - y). Where y = log(sum(e^x)), the derivative of y.
+/// e^(x - y). Where y is the largest x, the derivative of log(sum(e^x)) times the sum of these.
 struct LogSumExpTerm {
     static constexpr const char* name = "log_sum_exp_term";
     static constexpr Saves saves = Saves::input;

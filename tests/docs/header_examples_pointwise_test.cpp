@@ -67,8 +67,8 @@ void pointwise_loops_example(CpuStream& stream, const View& x, const View& y) { 
 }
 
 void reduction_functions_example(CpuStream& stream, const View& x, const View& y, const View& dy, const View& dx,
-                                 const View& scaled) {
-    kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, y, dy, 0.0f, dx);
+                                 const View& largest, const View& scaled) {
+    kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, largest, scaled, 0.0f, dx);
     kernels::map(stream, kernels::QuotientOrZero{}, dy, y, scaled);
 }
 

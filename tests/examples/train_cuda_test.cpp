@@ -2,14 +2,18 @@
 #include <headroom/examples/program/program.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/core/ops/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/memory/buffer.hpp>
@@ -86,6 +90,44 @@ TEST(TrainCuda, SaysOnceThatOwnKernelsComputeInPlaceOfCudnn) {
     const std::string line = "own kernels compute attention and convolutions: it is not there\n";
     EXPECT_NE(printed.find(line), std::string::npos) << printed;
     EXPECT_EQ(printed.find(line), printed.rfind(line)) << printed;
+}
+
+/// With an attention of halves, which cuDNN takes on a GPU that is new enough.
+class TaskWithAttention final : public test::OneLayerTask {
+  public:
+    using test::OneLayerTask::OneLayerTask;
+    Loss loss(const Batch& batch) override {
+        const Tensor heads = ones(context_, {1, 64, 1, 64}, Dtype::f16);
+        attention(heads, heads, heads, true);
+        return test::OneLayerTask::loss(batch);
+    }
+};
+
+/// The emulator's third GPU has compute capability 7.5, its first one 8.0.
+TEST(TrainCuda, SaysOnceThatOwnKernelsComputeAttentionOnAnOldGpu) {
+    if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "only the emulator has one for certain";
+    for (const char* const gpu : {"2", "0"}) {
+        setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
+        Flags flags;
+        flags.device = "cuda";
+        flags.steps = 3;
+        flags.batch = 1;
+        testing::internal::CaptureStdout();
+        train(flags, [] {
+            Program program;
+            program.task = [](Parameters& parameters, std::int64_t) {
+                return std::make_unique<TaskWithAttention>(parameters);
+            };
+            return program;
+        });
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        const std::string printed = testing::internal::GetCapturedStdout(), first = "own kernels compute attention";
+        const std::string line = first + ": cuDNN: its attention needs compute capability 8.0, and this GPU has 7.5\n";
+        const bool old = std::string_view(gpu) == "2";
+        EXPECT_EQ(printed.find(line) != std::string::npos, old) << printed;
+        EXPECT_EQ(printed.find(first), printed.rfind(first)) << printed;
+        EXPECT_EQ(printed.find(first) != std::string::npos, old) << printed;
+    }
 }
 
 /// While it trains, others take 64 MiB of the GPU.

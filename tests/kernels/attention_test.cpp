@@ -16,6 +16,7 @@ using test::kFloating;
 using test::kLayouts;
 using test::Layout;
 using test::TestArray;
+using test::Weights;
 
 using Case = test::AttentionCase;
 
@@ -90,6 +91,10 @@ TEST(Attention, MasksAndDropoutMatchF64) {
             }
         }
     }
+}
+
+TEST(Attention, OfScoresThatShareAnOffsetMatchesF64) {
+    test::expect_matches_at_offsets<Trial>(Weights::exact, [](Trial& trial) { trial.run(2); });
 }
 
 TEST(Attention, OfOneKeyHasNoGradientOfItsScores) {

@@ -170,16 +170,16 @@ inline AttentionReference reference(const AttentionTrial& t) {
             return sum;
         };
         std::vector<double> p(c.keys), factor(c.keys);
-        double sum = 0;
+        double sum = 0, largest = -std::numeric_limits<double>::infinity();
         for (std::int64_t j = 0; j < c.keys; ++j) {
-            const double score = t.scale * dot(q, row * d, k, key_at(j)) + t.added(batch, head, query, j);
-            p[j] = std::exp(score);  // small numbers: no maximum needed
+            p[j] = t.scale * dot(q, row * d, k, key_at(j)) + t.added(batch, head, query, j);
             factor[j] = t.factor(batch, head, query, j);
-            sum += p[j];
-            if (p[j] > 0) r.largest_score = std::max(r.largest_score, std::abs(score));
+            largest = std::max(largest, p[j]);
+            if (std::isfinite(p[j])) r.largest_score = std::max(r.largest_score, std::abs(p[j]));
         }
-        if (sum == 0) continue;
-        r.lse[(batch * c.heads + head) * c.queries + query] = std::log(sum);
+        if (std::isinf(largest)) continue;
+        for (double& x : p) sum += x = std::exp(x - largest);
+        r.lse[(batch * c.heads + head) * c.queries + query] = largest + std::log(sum);
         for (std::int64_t j = 0; j < c.keys; ++j) {
             p[j] /= sum;
             for (std::int64_t l = 0; l < d; ++l) {
@@ -263,6 +263,27 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
     expect_near("dk", t.dk, r.dk, r.dk_size, shared, before, t.scale * floor(t.q, queries));
     expect_near("dv", t.dv, r.dv, r.dv_size, shared, before, floor(t.dy, queries));
     for (const TestArray* x : {&t.o, &t.dq, &t.dk, &t.dv}) EXPECT_TRUE(x->gaps_untouched());
+}
+
+/// Scores that share an offset, which a mask adds. They are sums and rounded as such, by an epsilon of their size,
+/// before softmax sees them; what the one rounding of lse adds is no more (`relative_error`). So the offset of 1e8 is
+/// for f64 alone: in f32 it leaves no digit of a score.
+template <class Trial, class Run>
+void expect_matches_at_offsets(Weights of_halves, const Run& run) {
+    std::mt19937_64 random(20);
+    for (const Dtype dtype : kFloating) {
+        for (const double offset : {0.0, 1e4, 1e8}) {
+            if (offset == 1e8 && dtype != Dtype::f64) continue;
+            const AttentionCase c{1, 33, 40, 2, 1, 8, true};
+            SCOPED_TRACE(text(c, dtype) + " offset " + std::to_string(offset));
+            Trial trial(c, dtype, Layout::contiguous, random, dtype);
+            trial.mask.emplace(compute_dtype(dtype), Shape{c.batch, c.heads, c.queries, c.keys});
+            trial.mask->fill(random, offset);
+            run(trial);
+            expect_matches(trial, 0, is_half(dtype) ? of_halves : Weights::exact);
+            if (testing::Test::HasFailure()) return;
+        }
+    }
 }
 
 /// Also where a length or the causal mask leaves one. `run` computes a trial, a `Trial`, and its gradients.

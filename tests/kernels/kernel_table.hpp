@@ -8,6 +8,8 @@
 //   multiprocessors, the same bits in place of an input, where the kernel promises that,
 //   vectors        in the emulator, with each array's address and each of its outer strides alone such that no vector
 //   may begin there ("moved"), and with rows beyond 32 bits ("far").
+// Contiguous rows run on two GPUs, and of the others every second one on the second GPU, which is the emulator's of
+// compute capability 7.5 (of 8.6 for bf16).
 // What holds for one family only, such as NaN, masks or bad indices, is a DeviceTest in the family's file.
 //
 //     Trial scaled(const Variant& v, Random& random, const Shape& shape) {

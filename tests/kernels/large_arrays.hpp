@@ -3,14 +3,16 @@
 // runs the first block of a large grid, the last and some in between; the ends of results are looked at. Rows that lie
 // far apart are in the kernels' tables.
 //
-//     TEST_F(LargeArrays, AreFilled) {
+//     TEST_P(LargeArrays, AreFilled) {
 //         const View y = array(Dtype::u8, {k32 + kOdd});
 //         fill(stream(), 7, y);
 //         expect(y, [](std::int64_t) { return 7; });
 //     }
+//     INSTANTIATE_TEST_SUITE_P(Gpus, LargeArrays, testing::Bool(), gpu_name);
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/random/philox.hpp>
@@ -27,11 +29,13 @@ inline constexpr RandomKey kKey{7, 11};
 inline double get(const View& x, std::int64_t i) { return load_one<double>(x.at(offset_of(x, i)), x.dtype); }
 inline void set(const View& x, std::int64_t i, double value) { store_one(value, x.at(offset_of(x, i)), x.dtype); }
 
-class LargeArrays : public CudaTest {
+/// On the first GPU and, for true, on the emulator's of compute capability 7.5.
+class LargeArrays : public CudaTest, public testing::WithParamInterface<bool> {
   protected:
     void SetUp() override {
         CudaTest::SetUp();
         if (!gpu) return;
+        if (GetParam()) gpu = std::make_unique<Gpu>(another_gpu(Dtype::f16));
         controls = dynamic_cast<EmulatedControls*>(gpu->device.get());
         if (controls == nullptr || kRaces) GTEST_SKIP() << "takes more memory than there is";
         controls->run_at_most(256);  // a sort has a block for each digit
@@ -71,5 +75,7 @@ class LargeArrays : public CudaTest {
   private:
     std::deque<std::unique_ptr<ReservedMemory>> memory_;
 };
+
+inline std::string gpu_name(const testing::TestParamInfo<bool>& info) { return info.param ? "old_gpu" : "gpu"; }
 
 }  // namespace headroom::kernels::test

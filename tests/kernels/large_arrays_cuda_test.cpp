@@ -32,7 +32,7 @@ using namespace test;
 
 constexpr std::int64_t k34 = std::int64_t{1} << 34;
 
-TEST_F(LargeArrays, AreMapped) {
+TEST_P(LargeArrays, AreMapped) {
     for (const std::int64_t first : {0, 1}) {  // eight together, and one by one
         const View x = array(Dtype::bf16, {k32 + kOdd}), y = array(Dtype::bf16, {k32 + kOdd}, first);
         number(x);
@@ -47,7 +47,7 @@ TEST_F(LargeArrays, AreMapped) {
     }
 }
 
-TEST_F(LargeArrays, AreDrawn) {
+TEST_P(LargeArrays, AreDrawn) {
     const auto word = [](std::int64_t i) {
         return philox(kKey, static_cast<std::uint64_t>(i) / 4)[static_cast<std::size_t>(i % 4)];
     };
@@ -69,7 +69,7 @@ TEST_F(LargeArrays, AreDrawn) {
     expect(y, [&](std::int64_t i) { return word(i) >> 2; });
 }
 
-TEST_F(LargeArrays, AreCopied) {
+TEST_P(LargeArrays, AreCopied) {
     const View x = array(Dtype::u8, {k32 + kOdd});
     number(x);
     for (const std::int64_t first : {0, 1}) {
@@ -89,7 +89,7 @@ TEST_F(LargeArrays, AreCopied) {
     expect(y, [&](std::int64_t) { return get(x, 0); });
 }
 
-TEST_F(LargeArrays, AreTransposed) {
+TEST_P(LargeArrays, AreTransposed) {
     for (const Dtype to : {Dtype::u8, Dtype::bf16, Dtype::f32, Dtype::f64}) {
         const View x = array(to == Dtype::f32 ? Dtype::bf16 : to, {(1 << 17) + 64, 1 << 16});
         const View y = array(to, {1 << 16, (1 << 17) + 64});
@@ -99,7 +99,7 @@ TEST_F(LargeArrays, AreTransposed) {
     }
 }
 
-TEST_F(LargeArrays, AreFilled) {
+TEST_P(LargeArrays, AreFilled) {
     for (const std::int64_t first : {0, 1}) {
         const View y = array(Dtype::u8, {8 * k32 + kOdd}, first);
         fill(stream(), 7, y);
@@ -113,7 +113,7 @@ TEST_F(LargeArrays, AreFilled) {
     EXPECT_EQ(get(mask, mask.numel() - 1), 1);
 }
 
-TEST_F(LargeArrays, AreGathered) {
+TEST_P(LargeArrays, AreGathered) {
     // A row takes more parts than a grid has blocks along y.
     const View x = array(Dtype::u8, {2, (65535 * 1024 + 5) * 16}), y = array(Dtype::u8, x.shape);
     const View index = array(Dtype::i32, {2});
@@ -132,7 +132,7 @@ TEST_F(LargeArrays, AreGathered) {
     expect(result, [&](std::int64_t i) { return get(wide, wide.numel() - 1 - i); });
 }
 
-TEST_F(LargeArrays, AreScatteredTo) {
+TEST_P(LargeArrays, AreScatteredTo) {
     // Three lines have more rows than a key has room for.
     const View index = array(Dtype::i64, {3, 300}), source = array(Dtype::bf16, {3, 300});
     const View y = array(Dtype::bf16, {3, k31 - 8});
@@ -150,7 +150,7 @@ TEST_F(LargeArrays, AreScatteredTo) {
     }
 }
 
-TEST_F(LargeArrays, AreSummedByRows) {
+TEST_P(LargeArrays, AreSummedByRows) {
     // One row with two tiles of 32 positions. The last columns of the first tile are nobody's: they count 0.
     for (const std::int64_t first : {0, 1}) {
         const View ids = array(Dtype::i32, {64}), table = array(Dtype::f32, {1, k32 + 64}, first);
@@ -164,7 +164,7 @@ TEST_F(LargeArrays, AreSummedByRows) {
     }
 }
 
-TEST_F(LargeArrays, AreReduced) {
+TEST_P(LargeArrays, AreReduced) {
     const std::int64_t n = k32 + kOdd;
     for (const bool rows : {true, false}) {
         const View x = array(Dtype::bf16, rows ? Shape{n, 2} : Shape{2, n});
@@ -189,7 +189,7 @@ TEST_F(LargeArrays, AreReduced) {
     }
 }
 
-TEST_F(LargeArrays, HaveManyRows) {
+TEST_P(LargeArrays, HaveManyRows) {
     const Shape shape{k32 + 5, 8};
     for (const std::int64_t first : {0, 1}) {
         const View x = array(Dtype::bf16, shape), y = array(Dtype::bf16, shape, first);
@@ -221,7 +221,7 @@ TEST_F(LargeArrays, HaveManyRows) {
     }
 }
 
-TEST_F(LargeArrays, AreStepped) {
+TEST_P(LargeArrays, AreStepped) {
     const View rate = array(Dtype::f64, {}), multiplier = array(Dtype::f64, {}), steps = array(Dtype::f64, {});
     set(rate, 0, 0.5);
     set(multiplier, 0, 1);
@@ -236,7 +236,7 @@ TEST_F(LargeArrays, AreStepped) {
     }
 }
 
-TEST_F(LargeArrays, AreActivated) {
+TEST_P(LargeArrays, AreActivated) {
     const Shape shape{(k32 >> 4) + 1, 16};
     for (const std::int64_t first : {0, 1}) {
         const View c = array(Dtype::bf16, shape, first), bias = array(Dtype::bf16, {16}), x = array(Dtype::bf16, shape);
@@ -248,7 +248,7 @@ TEST_F(LargeArrays, AreActivated) {
     }
 }
 
-TEST_F(LargeArrays, AreMultiplied) {
+TEST_P(LargeArrays, AreMultiplied) {
     stream().compute.own_kernels = true;
     controls->run_at_most(16);
     const std::int64_t batches = 70000;  // more than a grid has blocks along y
@@ -260,7 +260,7 @@ TEST_F(LargeArrays, AreMultiplied) {
     for (const std::int64_t i : {std::int64_t{0}, batches / 1024 * 1024, batches / 1024 * 1024 - 1}) {
         EXPECT_EQ(get(c, i), get(a, 2 * i) * get(b, 2 * i) + get(a, 2 * i + 1) * get(b, 2 * i + 1)) << i;
     }
-    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16}) {
         const View left = array(dtype, {k32 / 4 + 64, 8}), right = array(dtype, {8, 8});
         const View product = array(dtype, {k32 / 4 + 64, 8});
         number(left), number({right.data, dtype, {64}, {1}});
@@ -273,6 +273,8 @@ TEST_F(LargeArrays, AreMultiplied) {
         });
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpus, LargeArrays, testing::Bool(), gpu_name);
 
 }  // namespace
 }  // namespace headroom::kernels

@@ -17,7 +17,7 @@ std::uint32_t word(std::int64_t i) {
     return philox(kKey, static_cast<std::uint64_t>(i) / 4)[static_cast<std::size_t>(i % 4)];
 }
 
-TEST_F(LargeOrders, OfElementsThatLieFarApart) {
+TEST_P(LargeOrders, OfElementsThatLieFarApart) {
     constexpr std::int64_t apart = (1 << 20) + 8, length = 5000, first = 9;
     const View all = array(Dtype::u8, {length * apart}), positions = array(Dtype::i64, {length});
     const View top = array(Dtype::i64, {first}), x{all.data, all.dtype, {length}, {apart}};
@@ -36,7 +36,7 @@ TEST_F(LargeOrders, OfElementsThatLieFarApart) {
     }
 }
 
-TEST_F(LargeOrders, SumsOfManyLines) {
+TEST_P(LargeOrders, SumsOfManyLines) {
     const std::int64_t n = k32 + 4;  // more lines than a grid has blocks; the first blocks take the last ones, too
     for (const bool rows : {true, false}) {
         const View x = array(Dtype::bf16, rows ? Shape{n, 2} : Shape{2, n}), y = array(Dtype::f32, x.shape);
@@ -56,7 +56,7 @@ TEST_F(LargeOrders, SumsOfManyLines) {
     }
 }
 
-TEST_F(LargeOrders, SumsOfElementsThatLieFarApart) {
+TEST_P(LargeOrders, SumsOfElementsThatLieFarApart) {
     constexpr std::int64_t apart = (1 << 20) + 8, length = 5000;  // two parts
     for (const bool reverse : {false, true}) {
         const View from = array(Dtype::u8, {length * apart}), to = array(Dtype::f32, {length * apart});
@@ -73,7 +73,7 @@ TEST_F(LargeOrders, SumsOfElementsThatLieFarApart) {
     }
 }
 
-TEST_F(LargeOrders, TrianglesOfOneMatrixAndOfMany) {
+TEST_P(LargeOrders, TrianglesOfOneMatrixAndOfMany) {
     for (const Shape& shape : {Shape{(1 << 16) + 5, (1 << 16) + 64}, Shape{(1 << 16) + 5, 1 << 8, 1 << 8}}) {
         const View x = array(Dtype::u8, shape), y = array(Dtype::bf16, shape);
         const std::int64_t height = shape[shape.rank() - 2], width = shape.back();
@@ -89,7 +89,7 @@ TEST_F(LargeOrders, TrianglesOfOneMatrixAndOfMany) {
     }
 }
 
-TEST_F(LargeOrders, RacesOfManyCategories) {
+TEST_P(LargeOrders, RacesOfManyCategories) {
     const View weights = array(Dtype::bf16, {k32 + kOdd}), times = array(Dtype::f32, weights.shape);
     number(weights);
     race(stream(), kKey, weights, times);
@@ -103,7 +103,7 @@ TEST_F(LargeOrders, RacesOfManyCategories) {
     expect(long_times, [&](std::int64_t i) { return static_cast<double>(exponential_from(word(i))); });
 }
 
-TEST_F(LargeOrders, PicksOfManyCategoriesLinesAndDraws) {
+TEST_P(LargeOrders, PicksOfManyCategoriesLinesAndDraws) {
     {  // all weight on the last category
         const View weights = array(Dtype::bf16, {k32 + kOdd}), sums = array(Dtype::f64, weights.shape);
         const View y = array(Dtype::i64, {3});
@@ -130,6 +130,8 @@ TEST_F(LargeOrders, PicksOfManyCategoriesLinesAndDraws) {
         expect(y, of_two);
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpus, LargeOrders, testing::Bool(), gpu_name);
 
 }  // namespace
 }  // namespace headroom::kernels

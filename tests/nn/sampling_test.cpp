@@ -1,5 +1,7 @@
 // Draws of tokens from logits: how often, from which, and what is refused.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -26,6 +28,21 @@ TEST(TokenDraws, FollowTheProbabilities) {
     const std::vector<int> found = drawn({}, 4096), want{512, 2048, 1024, 512};
     for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], want[i], 192) << i;
     EXPECT_EQ(drawn({}, 4096), found) << "the same seed";
+}
+
+/// Of f32 at 1e8, neighbours are 8 apart, and so are the logits.
+TEST(TokenDraws, DoNotDependOnAnOffsetThatLogitsShare) {
+    std::vector<std::vector<std::int32_t>> all;
+    for (const float offset : {0.0f, 1e4f, 1e8f}) {
+        Context context = Context::cpu({.threads = 1, .seed = 8});
+        const Tensor logits = context.from_host(std::vector<float>{offset, offset + 16, offset + 8, offset - 8}, {4});
+        TokenDraws draw(context, {.temperature = 8});
+        std::vector<std::int32_t>& tokens = all.emplace_back();
+        for (int i = 0; i < 200; ++i) tokens.push_back(draw(logits));
+        EXPECT_EQ(tokens, all.front()) << offset;
+    }
+    for (const std::int32_t token : {0, 1, 2, 3})
+        EXPECT_GT(std::count(all.front().begin(), all.front().end(), token), 0) << token;
 }
 
 TEST(TokenDraws, TakeTheLikeliest) {

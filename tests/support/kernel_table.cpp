@@ -220,10 +220,12 @@ void expect_near(const Trial& trial, const std::vector<TestArray>& result) {
 
 class Row : public testing::Test {
   public:
-    Row(const Case& c, const Variant& v, Place place, std::uint64_t seed)
-        : case_(c), variant_(v), place_(place), seed_(seed) {}
+    /// `elsewhere`: on another GPU than the first one.
+    Row(const Case& c, const Variant& v, Place place, bool elsewhere, std::uint64_t seed)
+        : case_(c), variant_(v), place_(place), elsewhere_(elsewhere), seed_(seed) {}
 
   protected:
+    Device device() const { return Device(place_, 2, elsewhere_ ? another_device(variant_.dtype) : 0); }
     Trial trial(Layout layout) const {
         Random random(seed_);
         return case_.make({variant_.dtype, layout, layout}, random);
@@ -234,7 +236,7 @@ class Row : public testing::Test {
         if (!is_there(place_)) GTEST_SKIP() << "there is no GPU";
         Random random(seed_);
         const Trial trial = case_.make(variant_, random);
-        Device device(place_);
+        Device device = this->device();
         const auto first = expect_values(device, trial);
         if (HasFailure() || variant_.in != Layout::contiguous || variant_.out != Layout::contiguous) return;
         if (place_ == Place::gpu && case_.large) return;
@@ -255,6 +257,7 @@ class Row : public testing::Test {
     Case case_;
     Variant variant_;
     Place place_;
+    bool elsewhere_;
     std::uint64_t seed_;
 };
 
@@ -264,7 +267,7 @@ class MovedRow final : public Row {
 
     void TestBody() override {
         if (!is_there(Place::gpu)) GTEST_SKIP() << "there is no GPU";
-        Device device(Place::gpu);
+        Device device = this->device();
         for (const Layout layout : {Layout::contiguous, Layout::slice}) {
             Trial plain = trial(layout);
             for (const Move& move : moves_of(plain)) {
@@ -291,7 +294,7 @@ class FarRow final : public Row {
 
     void TestBody() override {
         if (!is_emulated()) GTEST_SKIP() << "takes more memory than there is";
-        Device device(Place::gpu);
+        Device device = this->device();
         FarApart far;
         const Trial trial = this->trial(Layout::slice);
         Views in, out;
@@ -326,9 +329,12 @@ std::string to_name(const Shape& shape) {
 }
 
 template <class Row>
-void add_row(const std::string& kernel, const Case& c, const Variant& v, Place place, const std::string& where) {
+void add_row(const std::string& kernel, const Case& c, const Variant& v, Place place, bool elsewhere,
+             const std::string& where) {
     const std::string row = c.name + "/" + std::string(name(v.dtype)) + where + (place == Place::cpu ? "/cpu" : "/gpu");
-    const auto make = [=, seed = fnv1a(kernel + "." + row)]() -> testing::Test* { return new Row(c, v, place, seed); };
+    const auto make = [=, seed = fnv1a(kernel + "." + row)]() -> testing::Test* {
+        return new Row(c, v, place, elsewhere, seed);
+    };
     testing::RegisterTest(kernel.c_str(), row.c_str(), nullptr, nullptr, __FILE__, __LINE__, make);
 }
 
@@ -343,20 +349,26 @@ Dtype vector_dtype(const Case& c) {
 
 bool add_rows(const std::string& kernel, const Cases& cases) {
     int number = 0;
+    bool elsewhere = false;  // every second case, and of a case every second strided row
     for (const Case& c : cases) {
+        elsewhere = !elsewhere;
         if (HEADROOM_CUDA_KERNELS && !kRaces && !c.large && c.moves && c.layouts.size() > 1 && c.places.size() > 1) {
-            add_row<MovedRow>(kernel, c, {vector_dtype(c)}, Place::gpu, "/moved");
-            add_row<FarRow>(kernel, c, {vector_dtype(c)}, Place::gpu, "/far");
-            if (c.dtypes.back() != vector_dtype(c)) add_row<FarRow>(kernel, c, {c.dtypes.back()}, Place::gpu, "/far");
+            add_row<MovedRow>(kernel, c, {vector_dtype(c)}, Place::gpu, elsewhere, "/moved");
+            add_row<FarRow>(kernel, c, {vector_dtype(c)}, Place::gpu, !elsewhere, "/far");
+            if (c.dtypes.back() != vector_dtype(c))
+                add_row<FarRow>(kernel, c, {c.dtypes.back()}, Place::gpu, elsewhere, "/far");
         }
-        for (const Dtype dtype : c.dtypes) {
-            for (const auto& [in, out] : c.layouts) {
+        for (std::size_t d = 0; d < c.dtypes.size(); ++d) {
+            for (std::size_t l = 0; l < c.layouts.size(); ++l) {
+                const Dtype dtype = c.dtypes[d];
+                const auto& [in, out] = c.layouts[l];
+                const bool strided = in != Layout::contiguous || out != Layout::contiguous;
                 for (const Place place : c.places) {
                     // Under ThreadSanitizer, a share of the GPU's rows; eleven meets each dtype and layout.
                     if (kRaces && (place == Place::cpu || c.large || number++ % 11 != 0)) continue;
                     std::string where = std::string("/") + name_of(in);
                     if (in != out) where += std::string("_to_") + name_of(out);
-                    add_row<Row>(kernel, c, {dtype, in, out}, place, where);
+                    add_row<Row>(kernel, c, {dtype, in, out}, place, strided && ((d + l) % 2 == 1) == elsewhere, where);
                 }
             }
         }

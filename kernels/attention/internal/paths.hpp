@@ -3,6 +3,8 @@
 //
 //     if (library && attention_by_library(stream, *library, attention, scratch)) return;
 //     if (fits_tensor_cores(g, q.dtype)) return attention_on_tensor_cores(stream, attention);
+#include <string>
+
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/internal/geometry.hpp>
 
@@ -19,6 +21,8 @@ bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const 
 
 /// For `attention_library`: own kernels compute what cuDNN would take without its masks or dropout, or on a later GPU.
 void attention_not_asked(CudaStream& stream);
+/// Why cuDNN has no attention for the stream's GPU, which `cudnn_absence` says from then on; empty if it has.
+std::string refusal_of_old_gpu(CudaStream& stream);
 
 void attention_on_tensor_cores(CudaStream& stream, const Attention& attention);
 /// Any dtype and width.

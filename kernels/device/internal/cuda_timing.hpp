@@ -22,10 +22,13 @@ struct TuningTime {
     /// In seconds; the plan that is being made when they end may exceed it. What is asked for later is not tuned: the
     /// library's first proposal stays.
     static constexpr double kMost = 100;
-    /// For one call's shape: no more plans are made for it then, and the fastest of those so far is taken.
+    /// For one call's shape: no more plans are made and no more algorithms are tried for it then, and the fastest of
+    /// those so far is taken.
     static constexpr double kMostPerShape = 5;
 
-    std::function<double()> clock = seconds_of_host;  ///< a test has its own
+    // A test has its own.
+    std::function<double()> clock = seconds_of_host;
+    std::function<std::vector<float>(CudaDevice&, int, const std::function<void(int)>&)> timer = time_each;
     double spent = 0;
 
     bool left() const { return spent < kMost; }

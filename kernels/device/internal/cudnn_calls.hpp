@@ -90,9 +90,10 @@ class CudnnCalls {
         choice.tuned = earlier != nullptr;
         if (earlier) return library_->choose(problem, *earlier);
         if (!tune) return;
-        const TuningTrial trial(stream.state->get<TuningTime>());
+        auto& time = stream.state->get<TuningTime>();
+        const TuningTrial trial(time);
         const auto in_time = [&] { return trial.left(); };
-        const auto timer = std::bind_front(time_each, std::ref(*stream.device));
+        const auto timer = std::bind_front(time.timer, std::ref(*stream.device));
         const std::string fastest = in_time() ? library_->choose_fastest(problem, data, scratch, timer, in_time)
                                               : library_->plan(problem).name;  // a later run has the same bits
         choice.tuned = true;  // whatever came of it; what threw is tried again

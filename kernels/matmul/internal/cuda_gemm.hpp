@@ -5,6 +5,7 @@
 //     BlasMatmul blas(load_blas());
 //     if (!blas.run(gemm, call, {.stream = stream}, choices)) ...  // refused
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -29,14 +30,15 @@ class BlasMatmul {
         cudaStream_t stream = nullptr;
         bool tf32 = false;
         WorkTimer timer = nullptr;
-        bool capturing = false;                  ///< the stream is captured into a graph
-        const WithoutEpilogue* apart = nullptr;  ///< tried beside the algorithms; the call is refused if it is faster
+        std::function<bool()> in_time = nullptr;  ///< whether the next algorithm may be tried; null: each may
+        bool capturing = false;                   ///< the stream is captured into a graph
+        const WithoutEpilogue* apart = nullptr;   ///< tried beside the algorithms; the call is refused if it is faster
     };
     /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
-    /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial; else the first that
-    /// cuBLASLt proposes is used. Where the stream is captured nothing is tried, and a call that is refused is an error
-    /// that says nothing about later ones: it may be the capture that is refused. Errors: DeviceError, OutOfMemory; the
-    /// product is asked about anew the next time.
+    /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial, one after the other while
+    /// they are `in_time`; else the first that cuBLASLt proposes is used. Where the stream is captured nothing is
+    /// tried, and a call that is refused is an error that says nothing about later ones: it may be the capture that is
+    /// refused. Errors: DeviceError, OutOfMemory; the product is asked about anew the next time.
     bool run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices);
 
   private:
