@@ -51,7 +51,11 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
       reserve_(profile.reserve),
       in_use_(profile.in_use),
       seed_(options.seed),
+      random_counter_(profile.random_counter),
       tuning_file_(options.tuning_file),
+      autocast_(profile.autocast),
+      module_paths_(profile.module_paths),
+      find_non_finite_(profile.finds_non_finite),
       tape_(*this, Exec(stream_, *memory_)) {
     std::visit(
         [&](auto& s) {
@@ -62,6 +66,8 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
         stream_);
     for (const auto& [pattern, attached] : profile.policies) policy(pattern, attached);
     policy(profile.micro_batch_policy);
+    tape_.set_recording(profile.records);
+    tape_.keep_casts(profile.keeps_casts);
     exec().fill_uninitialized_memory(options.fill_uninitialized_memory);
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
@@ -139,7 +145,13 @@ Profile Context::profile() const {
             .reserve = reserve_,
             .in_use = in_use_,
             .policies = std::move(policies),
-            .micro_batch_policy = micro_batch_policy_};
+            .micro_batch_policy = micro_batch_policy_,
+            .module_paths = module_paths_,
+            .random_counter = random_counter_,
+            .autocast = autocast_,
+            .records = tape_.recording(),
+            .keeps_casts = tape_.keeps_casts(),
+            .finds_non_finite = find_non_finite_};
 }
 
 std::string Context::description() const {
@@ -348,7 +360,7 @@ void Context::find_non_finite(bool on) {
 }
 
 void Context::check_finite(const TapeRegion& region) {
-    if (first_non_finite_ || dry()) return;
+    if (first_non_finite_) return;
     tape_.for_each_held(region, [&](const Value& value) {
         if (!is_floating(value.array.dtype) || value.missing()) return;
         bool finite = true;

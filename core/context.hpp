@@ -77,6 +77,12 @@ struct Profile {
     /// What the context's policies are so far, by pattern and for whole micro-batches.
     std::vector<std::pair<std::string, Policy>> policies = {};
     std::optional<Policy> micro_batch_policy = {};
+    std::set<std::string> module_paths = {};  ///< of modules so far, which patterns may fit
+    std::uint64_t random_counter = 0;         ///< `Context::random_counter`
+    std::optional<Dtype> autocast = {};       ///< of the innermost `Autocast` that is open
+    bool records = true;                      ///< no `NoGradGuard` is open
+    bool keeps_casts = false;                 ///< a `KeptCasts` is open
+    bool finds_non_finite = false;            ///< `Context::find_non_finite`
 
     /// A GPU by its name, for a dry run on a machine without it: pages of 2 MiB, as NVIDIA's GPUs have today. The
     /// reserve is kGpuReserve.

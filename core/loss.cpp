@@ -45,4 +45,29 @@ double Loss::terms() const {
     return std::get<Tensor>(terms_).item();
 }
 
+Loss operator+(const Loss& a, const Loss& b) {
+    const Tensor sum = a.sum() + b.sum().reshape(a.sum().shape());
+    const double *const number = std::get_if<double>(&a.counted()), *const other = std::get_if<double>(&b.counted());
+    if (number && other) {
+        if (*number == *other) return {sum, *number};
+        throw Error(
+            fmt::format("loss: a loss of {} terms and one of {} can't be added; make one Loss of a sum and of "
+                        "the terms that it is divided by",
+                        *number, *other));
+    }
+    if (!number && !other) {
+        const Tensor &terms = std::get<Tensor>(a.counted()), &others = std::get<Tensor>(b.counted());
+        if (terms.value() == others.value() && terms.geometry() == others.geometry()) return {sum, terms};
+    }
+    throw Error(
+        "loss: the device has counted the terms of one of two losses, so that it is not known whether they are equal; "
+        "where "
+        "they are, add the sums: Loss(a.sum() + b.sum(), b.terms()), or a number or tensor of their terms");
+}
+
+Loss operator*(const Loss& loss, double weight) {
+    return std::visit([&](const auto& terms) { return Loss(loss.sum() * weight, terms); }, loss.counted());
+}
+Loss operator*(double weight, const Loss& loss) { return loss * weight; }
+
 }  // namespace headroom

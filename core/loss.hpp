@@ -7,6 +7,7 @@
 //     backward(loss.mean());
 //     accumulator.accumulate([&] { return model.loss(ids, targets); });
 //     Loss mine(sum(abs(x - y)), static_cast<double>(x.numel()));
+//     Loss both = mse_loss(x, y) + 0.5 * mine;                   // of the same terms
 //
 // A loss with several normalisers, such as a detector's, is a sum over images of per-image means: its terms are images.
 #include <variant>
@@ -35,6 +36,13 @@ class Loss {
     Tensor sum_;
     std::variant<double, Tensor> terms_;
 };
+
+/// The sum of two losses over the same terms. Errors: Error unless their numbers of terms are equal numbers, or one
+/// tensor: what the device counted for each by itself is not compared, which would wait for it.
+Loss operator+(const Loss& a, const Loss& b);
+/// The sum times a weight, of as many terms.
+Loss operator*(const Loss& loss, double weight);
+Loss operator*(double weight, const Loss& loss);
 
 /// Deleted: differentiate `loss.mean()` or `loss.sum()` instead.
 void backward(const Loss& loss, double seed = 1.0) = delete;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <headroom/core/internal/program_recorder.hpp>
+#include <headroom/core/nearest.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -87,6 +89,9 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
         program(dry);
         result.program = recorder.take();
         result.kinds = recorder.kinds();
+        std::vector<std::string> patterns;
+        for (const auto& [pattern, policy] : dry.profile().policies) patterns.push_back(pattern);
+        result.idle_policies = idle_policies(patterns, result.program);
     };
     try {
         result.peak = peak_of(profile, recording);
@@ -102,6 +107,26 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
         report.advice = advice(report);
         throw OutOfMemory(std::move(report));
     }
+}
+
+std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program) {
+    std::set<std::string> computing;  // modules that record an op, or have a part that does
+    for (const RecordedOp& op : program.ops) {
+        computing.emplace();
+        for (std::size_t dot = 0; dot != std::string::npos;) {
+            dot = op.path.find('.', dot + 1);
+            computing.insert(op.path.substr(0, dot));
+        }
+    }
+    std::vector<IdlePolicy> idle;
+    for (const std::string& pattern : patterns) {
+        const auto fits = [&](const std::string& path) { return path_matches(pattern, path); };
+        if (computing.empty() || std::ranges::any_of(computing, fits)) continue;
+        std::vector<std::string> names(computing.begin(), computing.end());
+        std::erase(names, "");  // the model itself
+        idle.push_back({pattern, nearest(pattern, std::move(names), 3)});
+    }
+    return idle;
 }
 
 bool Recurrence::reached() {

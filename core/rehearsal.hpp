@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -17,11 +18,22 @@
 
 namespace headroom {
 
+/// A policy that changes nothing: no module that its pattern fits computes anything in a micro-batch, as the layers of
+/// an `nn::Mlp`, which is one op.
+struct IdlePolicy {
+    std::string pattern;
+    std::vector<std::string> nearest;  ///< paths of modules that do, those most like it first
+};
+
 struct Rehearsal {
     MemoryPeak peak;
     RecordedProgram program;  ///< of the last micro-batch that ran backward; without ops if none did
     std::int64_t kinds = 0;   ///< how many different programs such micro-batches recorded, by ops and shapes
+    std::vector<IdlePolicy> idle_policies;  ///< of those that the context had when the program ended
 };
+
+/// Those of the policies with these patterns that change nothing in the program.
+std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program);
 
 /// The peak of `program`, and what it recorded. It takes a dry context and does what docs/memory.md asks of a
 /// rehearsal. Errors: OutOfMemory if the profile's limit or device does not suffice. The program was then rehearsed

@@ -108,7 +108,7 @@ class DeviceMemory {
     /// their bytes. Waits for work that may still use them.
     std::size_t trim();
 
-    /// Counts training steps, for the history: call it when one begins.
+    /// Counts training steps, for the history: call it when one begins. What comes before the first one is set up.
     void begin_step() noexcept;
 
     /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc,

@@ -26,7 +26,7 @@ struct MemoryEvent {
     std::uintptr_t address = 0;  ///< 0 for a request that failed
     std::size_t bytes = 0;       ///< as handed out
     std::size_t requested = 0;   ///< by the caller; equals `bytes` for pages
-    std::uint32_t step = 0;      ///< calls of `begin_step` before
+    std::uint32_t step = 0;      ///< calls of `begin_step` before; 0 is what is set up before the first step
     PathId path = 0;
     PathId op = 0;
     StreamId stream = 0;

@@ -152,6 +152,7 @@ void GradientAccumulator::run(const Forward& work) {
     check_ready();
     Context& context = parameters_.context();
     if (micro_batches_ == 0) {
+        number_step();
         parameters_.zero_grad();
         if (!plan_) first_counter_ = context.random_counter();
     }
@@ -221,7 +222,10 @@ void GradientAccumulator::accumulate(const GraphedWork& work, std::span<Tensor> 
     if (!graphs_) return run([&] { return call(inputs); });
     check_ready();
     for (const Tensor& input : inputs) check_one_context("accumulator", parameters_.context(), input.context());
-    if (micro_batches_ == 0) parameters_.zero_grad();
+    if (micro_batches_ == 0) {
+        number_step();
+        parameters_.zero_grad();
+    }
     const auto trained = [](const Tensor& input) { return input.requires_grad(); };
     if (std::any_of(inputs.begin(), inputs.end(), trained)) {
         graphs_->refuse("an input of a micro-batch requires a gradient");
@@ -271,6 +275,12 @@ void GradientAccumulator::begin_step(const StepPlan& plan) {
     optimizer_.check_step(plan.learning_rate);
     plan_ = plan;
     first_counter_ = parameters_.context().random_counter();
+    number_step();
+}
+
+/// For the memory's history, once for a step, also where a part of it failed and comes again.
+void GradientAccumulator::number_step() {
+    if (!std::exchange(numbered_, true)) parameters_.context().memory().begin_step();
 }
 
 /// In the step that was announced.
@@ -336,7 +346,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
     ledger_.end_step();
     if (group_) context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(plan_->micro_batches));
     close();
-    context.memory().begin_step();  // what comes now is of the next one
+    numbered_ = false;
 }
 
 /// Whether gradients are exchanged in this round: the last one is that of rank 0, who has one in each.

@@ -227,6 +227,7 @@ class GradientAccumulator {
     std::string value_name(std::string_view value) const;
     void check_not_broken() const;
     void close();
+    void number_step();
 
     Parameters& parameters_;
     Optimizer& optimizer_;
@@ -239,6 +240,7 @@ class GradientAccumulator {
     std::optional<StepPlan> plan_;  ///< of the step that goes on, if it was announced
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;    ///< of this rank
+    bool numbered_ = false;             ///< the history knows of this step
     std::uint64_t first_counter_ = 0;   ///< the random counter of the step's micro-batch 0
     StepGraphs::HostTerms host_terms_;  ///< of the last micro-batch
 };

@@ -151,7 +151,8 @@ std::string plan_text(const Plan& plan) {
                     {"replayed_ops", plan.replayed_ops},
                     {"whole_batch", plan.whole_batch},
                     {"gain", plan.gain},
-                    {"kinds", plan.kinds}};
+                    {"kinds", plan.kinds},
+                    {"budget", plan.budget}};
     std::vector<Json> rules, program;
     if (plan.policy) {
         for (const Rule& rule : plan.policy->rules()) rules.push_back(json_of(rule));
@@ -176,6 +177,7 @@ Plan parse_plan(const std::string& text, const std::string& source) {
             plan.gain = json.at("gain");
             plan.kinds = count<std::int64_t>(json, "kinds");
         }
+        if (json.contains("budget")) plan.budget = count<std::size_t>(json, "budget");
         if (!(plan.step_seconds >= 0)) throw Error("step_seconds is below 0");
         if (!(plan.gain >= 0 && plan.gain <= 1)) throw Error("gain is no share");
         if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");

@@ -52,6 +52,7 @@ struct Plan {
     std::int64_t whole_batch = 0;
     double gain = 0;         ///< share of a step's time that it saves beside keeping all in undivided micro-batches
     std::int64_t kinds = 1;  ///< of micro-batches in a step, of which the last one is planned
+    std::size_t budget = 0;  ///< bytes that `Trainer::plan` was given for it; 0: not known
 
     /// "3 micro-batches of 4 samples, 120 ops run again in a step, 536870912 bytes reserved"; behind the samples
     /// ", split from 12: draws differ", if so; at the end what `gain` and `kinds` say.

@@ -1,6 +1,5 @@
 // What the processes of one training must have in common: whatever decides its bits, or which exchanges they make.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,8 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/core/group.hpp>
-#include <headroom/kernels/fill/fill.hpp>
-#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/internal/description.hpp>
 #include <headroom/training/session.hpp>
@@ -74,6 +72,24 @@ Facts of_options(const TrainerOptions& options) {
     return facts;
 }
 
+/// Of an array's 32-bit words as integers, a million at a time: such a sum is exact, in whatever order it is added up.
+std::vector<double> sums_of_bits(Context& context, const Array& values) {
+    constexpr std::int64_t kTerms = std::int64_t{1} << 20;  // of up to 2^31: within the 53 bits of an f64
+    Exec& exec = context.exec();
+    exec.set_path(0);
+    const std::int64_t words = values.numel() * static_cast<std::int64_t>(kernels::size_of(values.dtype)) / 4;
+    const std::int64_t whole = words / kTerms, rest = words % kTerms;
+    const Array sums = exec.empty({whole + 1}, Dtype::f64, Category::workspace);
+    const auto add = [&](std::int64_t first, std::int64_t rows, std::int64_t terms) {
+        const View bits = contiguous_view(values.view().as<std::int32_t>() + first * kTerms, Dtype::i32, {rows, terms});
+        const View result = contiguous_view(sums.view().as<double>() + first, Dtype::f64, {rows, 1});
+        exec.run<kernels::SumPlan>(bits, 1.0, result, 0.0f);
+    };
+    if (whole > 0) add(0, whole, kTerms);
+    add(whole, 1, rest);
+    return context.from_array(sums).to_vector<double>();
+}
+
 std::string shown(const std::string& value) { return value.size() <= kShown ? value : "another"; }
 
 /// The first fact that two processes do not share.
@@ -130,19 +146,14 @@ void Session::expect_same_everywhere() {
     expect_same_parameters();
 }
 
-/// By the sum of their squares, which processors add up in orders of their own. Errors: Error on all ranks.
+/// By the sums of their bits, so that the last bit of one is a difference. Errors: Error on all ranks.
 void Session::expect_same_parameters() {
-    constexpr double kRounding = 1e-12;
     if (!group_) return;
-    Exec& exec = context_.exec();
-    exec.set_path(0);
-    const Array squares = exec.empty({}, Dtype::f64, Category::workspace);
-    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, squares.view()); });
-    exec.run<kernels::SumOfSquaresPlan>(parameters_.values().view(), squares.view(), 1.0f);
-    const std::vector<double> all = gather(*group_, context_.from_array(squares).item());
+    const std::vector<double> sums = sums_of_bits(context_, parameters_.values());
+    const auto* const bytes = reinterpret_cast<const char*>(sums.data());
+    const std::vector<std::string> all = gather(*group_, std::string(bytes, sums.size() * sizeof(double)));
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
-        const bool both_lost = !std::isfinite(all[rank]) && !std::isfinite(all.front());
-        if (both_lost || std::abs(all[rank] - all.front()) <= kRounding * std::abs(all.front())) continue;
+        if (all[rank] == all.front()) continue;
         throw Error(
             fmt::format("after step {} the parameters of process {} are not those of process 0: something sets "
                         "or updates them on each by itself (initial values, a hook)",

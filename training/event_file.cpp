@@ -3,6 +3,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 namespace headroom::training {
 
 namespace {
+
+constexpr const char* kName = "events.out.tfevents";
 
 /// Of protocol buffers: how a field's value is written, in the low bits of its key.
 enum class Wire : std::uint8_t { varint = 0, eight_bytes = 1, with_length = 2, four_bytes = 5 };
@@ -103,12 +106,25 @@ std::string tfrecord(std::string_view message) {
     return record;
 }
 
+bool has_event(const std::filesystem::path& folder, std::int64_t step, std::string_view tag) {
+    const std::string event = event_message(0, step, tag, 0), time = event_at(0);
+    const std::string named = event.substr(time.size(), event.size() - time.size() - sizeof(float));
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        if (!entry.path().filename().string().starts_with(kName)) continue;
+        std::ifstream file(entry.path(), std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        if (bytes.find(named) != std::string::npos) return true;
+    }
+    return false;
+}
+
 EventFile::EventFile(const std::filesystem::path& folder, std::int64_t first) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) throw FileError(fmt::format("{}: can't be created ({})", folder.string(), error.message()));
     const double begin = now();
-    const std::string name = fmt::format("events.out.tfevents.{:010.0f}.{}.{}", begin, host_name(), ::getpid());
+    const std::string name = fmt::format("{}.{:010.0f}.{}.{}", kName, begin, host_name(), ::getpid());
     for (int run = 0; path_.empty() || std::filesystem::exists(path_); ++run)  // of this process, in this second
         path_ = folder / fmt::format("{}.{}", name, run);
     file_.open(path_, std::ios::binary);

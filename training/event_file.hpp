@@ -29,6 +29,9 @@ std::string restart_message(double seconds, std::int64_t step);
 /// A message with its length and its checksums.
 std::string tfrecord(std::string_view message);
 
+/// Whether a file of the folder has a value of that tag at that step.
+bool has_event(const std::filesystem::path& folder, std::int64_t step, std::string_view tag);
+
 class EventFile {
   public:
     /// Creates the folder, and a file in it with a name of its own. `first`: the first step that will be added. Errors:

@@ -78,6 +78,8 @@ struct TrainerOptions {
     /// What whole micro-batches recompute (`Context::policy`) is by this plan, which files of the training have, too.
     /// `Trainer::follow` sets it.
     std::optional<plan::Plan> plan = {};
+    /// `budget`, or what the plan was made for; 0: none. It is a limit while the training runs.
+    std::size_t limit() const { return budget > 0 || !plan ? budget : plan->budget; }
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
     std::int64_t validate_every = 0;

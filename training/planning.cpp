@@ -186,6 +186,7 @@ Planned Trainer::plan(const Profile& here) const {
         plan::Planner split(profile, workload, costs);
         throw plan::BudgetTooSmall(error.budget(), error.least(), error.keep_all(), least_of_all(split, profile));
     }
+    planned.plan.budget = options_.budget;
     planned.simulated = planner.plans_simulated();
     planned.rehearsed = planner.plans_rehearsed();
     planned.explanation = planner.explain(planned.plan);

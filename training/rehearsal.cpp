@@ -4,14 +4,12 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <set>
 #include <span>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <headroom/core/nearest.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/say.hpp>
@@ -186,26 +184,6 @@ bool batch_stays_whole(const Profile& profile, const MakeTask& task, const Train
     return Session(dry, task, options).keeps_batch();
 }
 
-std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program) {
-    std::set<std::string> computing;  // modules that record an op, or have a part that does
-    for (const RecordedOp& op : program.ops) {
-        computing.emplace();
-        for (std::size_t dot = 0; dot != std::string::npos;) {
-            dot = op.path.find('.', dot + 1);
-            computing.insert(op.path.substr(0, dot));
-        }
-    }
-    std::vector<IdlePolicy> idle;
-    for (const std::string& pattern : patterns) {
-        const auto fits = [&](const std::string& path) { return path_matches(pattern, path); };
-        if (computing.empty() || std::ranges::any_of(computing, fits)) continue;
-        std::vector<std::string> names(computing.begin(), computing.end());
-        std::erase(names, "");  // the model itself
-        idle.push_back({pattern, nearest(pattern, std::move(names), 3)});
-    }
-    return idle;
-}
-
 std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
                                                      const TrainerOptions& options) {
     Context dry = Context::dry(profile);
@@ -232,7 +210,7 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     if (report.page_bytes != profile.memory.granularity) return error;  // not of the context's memory
     const std::size_t usable = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
     const bool exceeds = report.statistics.allocated + report.rounded > forecast.peak.allocated;
-    const bool planned = options.budget > 0 && report.limit > 0 && usable >= forecast.peak.reserved;
+    const bool planned = options.limit() > 0 && report.limit > 0 && usable >= forecast.peak.reserved;
     if (exceeds || planned) {
         report.advice = fmt::format(
             "this was not rehearsed: it depends on values, or its batch has another shape than the first ones; give "

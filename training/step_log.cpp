@@ -11,6 +11,7 @@ namespace headroom::training {
 namespace {
 
 constexpr const char* kValidation = "validation/";
+constexpr const char* kValidationLoss = "validation/loss";
 
 /// Cuts off the lines of later steps, one that was not written to its end, and, where it comes `again`, the validation
 /// behind that step.
@@ -22,7 +23,7 @@ void cut_after(const std::string& path, std::int64_t step, bool again) {
         const nlohmann::json figures = nlohmann::json::parse(line, nullptr, false);
         const bool whole = figures.is_object() && figures.contains("step") && figures["step"].is_number_integer();
         if (!whole || figures["step"].get<std::int64_t>() > step) break;
-        if (again && figures["step"] == step && figures.contains(std::string(kValidation) + "loss")) break;
+        if (again && figures["step"] == step && figures.contains(kValidationLoss)) break;
     }
     std::filesystem::resize_file(path, kept);
 }
@@ -34,7 +35,8 @@ StepLog::StepLog(const TrainerOptions& options, std::int64_t done, bool ended) :
         if (!options.resume.empty()) cut_after(path_, done, ended);
         lines_.open(path_, options.resume.empty() ? std::ios::trunc : std::ios::app);
     }
-    if (!options.tensorboard.empty()) events_.emplace(options.tensorboard, done + 1);
+    const bool again = ended && !options.resume.empty() && has_event(options.tensorboard, done, kValidationLoss);
+    if (!options.tensorboard.empty() && !again) events_.emplace(options.tensorboard, done + 1);
     flush();
 }
 

@@ -52,8 +52,9 @@ StepCounts counts_of(Context& context) {
     }
     return counts;
 }
-/// A budget is a limit while it trains. Of memory that others have live blocks in, too, it is one for what comes on
-/// top.
+
+/// A budget is a limit while it trains, also the one that the plan of a file was made for. Of memory that others have
+/// live blocks in, too, it is one for what comes on top.
 class BudgetLimit {
   public:
     BudgetLimit(DeviceMemory& memory, std::size_t budget) : memory_(memory), before_(memory.limit()) {
@@ -282,7 +283,7 @@ Report Trainer::train_session(Context& context) const {
     std::optional<LastStep> last_step;
     if (interrupt && context.group() && is_first(context) && !options_.save.empty()) {
         if (LastStep::keeps(session)) {
-            last_step.emplace(session, options_.save, *interrupt);
+            last_step.emplace(session, options_.save, *interrupt, options_.clock);
         } else if (options_.print) {
             say("a signal ends a training at its next step; a launcher that ends all processes before (mpirun: 2 s) "
                 "loses what {} has not saved: send SIGINT to one process, or give mpirun "
@@ -348,7 +349,8 @@ Report Trainer::train_as_told(Context& context, const Forecast& forecast) const 
     Report report;
     const Profile profile = context.profile();  // the program's, not the budget's
     try {
-        const BudgetLimit limit(context.memory(), options_.budget);
+        const std::size_t budget = options_.limit();  // whose plan may take more on another device
+        const BudgetLimit limit(context.memory(), budget > 0 ? std::max(budget, forecast.peak.reserved) : 0);
         with_history(context, options_.memory_history, title(), [&] { report = train_session(context); });
     } catch (const OutOfMemory& error) {
         throw beside_others(error, profile, task_, options_, forecast);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/plan/planner.hpp>
@@ -31,12 +32,7 @@ class Interrupt;
 class LastStep;
 class Session;
 
-/// A policy that changes nothing: no module that its pattern fits computes anything in a micro-batch, as the layers of
-/// an `nn::Mlp`, which is one op.
-struct IdlePolicy {
-    std::string pattern;
-    std::vector<std::string> nearest;  ///< paths of modules that do, those most like it first
-};
+using headroom::IdlePolicy;
 
 /// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 struct Forecast {

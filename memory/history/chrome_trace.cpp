@@ -35,7 +35,9 @@ void write_chrome_trace(const MemorySnapshot& snapshot, const std::filesystem::p
     add_level(origin);
     std::uint64_t step = ~std::uint64_t{0};
     for (const MemoryEvent& event : snapshot.events) {
-        if (event.step != step) add(event.time, fmt::format(R"("ph":"i","s":"p","name":"step {}")", event.step));
+        if (event.step != step)
+            add(event.time, fmt::format(R"("ph":"i","s":"p","name":"{}")",
+                                        event.step == 0 ? "setup" : fmt::format("step {}", event.step)));
         step = event.step;
         level.apply(event);
         add_level(event.time);

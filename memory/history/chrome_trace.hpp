@@ -10,8 +10,8 @@
 namespace headroom::memory {
 
 /// Counters: "live bytes" with one series per category and "other" for blocks of none (stacked by chrome://tracing),
-/// "reserved bytes". Instant events: "step N" where a step begins, "out of memory" with the bytes that were asked for.
-/// Times are microseconds since the first event that was kept. About 300 bytes per event.
+/// "reserved bytes". Instant events: "step N" where a step begins, from 1 on ("setup" before), "out of memory" with the
+/// bytes that were asked for. Times are microseconds since the first event that was kept. About 300 bytes per event.
 /// Errors: FileError.
 void write_chrome_trace(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 

@@ -218,7 +218,7 @@ class SnapshotWriter {
             }
             if (const std::string_view category = category_of(*tag); !category.empty()) frame("category", 0, category);
         }
-        if (step) frame("step", *step, "");
+        if (step) frame(*step == 0 ? "setup" : "step", *step, "");
         pickle_.end_list();
         known->second = pickle_.put();
     }

@@ -1,6 +1,7 @@
 #include <headroom/core/loss.hpp>
 
 #include <cmath>
+#include <string>
 #include <type_traits>
 
 #include <gmock/gmock.h>
@@ -205,6 +206,38 @@ TEST_F(LossTest, RefusesWhatIsNoSumOrNoCount) {
     EXPECT_THROW(Loss(sum(logits), logits), ShapeError);
     EXPECT_THROW(Loss(sum(logits), -1.0), Error);
     EXPECT_THROW(Loss(sum(logits), std::nan("")), Error);
+}
+
+TEST_F(LossTest, OfTheSameTermsAddUpWithTheirWeights) {
+    const auto leaf = [&](const Shape& shape) {
+        return context.from_host(std::vector<float>{3}, shape).requires_grad_();
+    };
+    const Tensor a = leaf({}), b = leaf({1});
+    const Loss both = Loss(a * 2.0, 4) * 0.5 + 3 * Loss(square(b), 4);
+    EXPECT_EQ(both.terms(), 4);
+    EXPECT_EQ(both.sum().item(), 0.5 * 6 + 3 * 9);
+    EXPECT_EQ(both.sum().shape(), Shape{});
+    backward(both.mean());
+    EXPECT_EQ(a.grad().item(), 0.25);
+    EXPECT_EQ(b.grad().item(), 3 * 6 / 4.0);
+    // Of terms that the device has counted once for both.
+    const Tensor terms = sum(ones(context, {5}));
+    const Loss counted = Loss(leaf({}), terms) + Loss(leaf({}), terms) * 2;
+    EXPECT_EQ(counted.terms(), 5);
+    EXPECT_EQ(counted.mean().item(), static_cast<float>(9 / 5.0));
+}
+
+TEST_F(LossTest, OfOtherTermsDoNotAddUp) {
+    const Tensor one = context.scalar(1), five = context.scalar(5), numbers = ones(context, {2});
+    const auto refuses = [](const Loss& a, const Loss& b, const std::string& part) {
+        EXPECT_THAT([&] { a + b; }, throws<Error>("loss: ", part));
+    };
+    refuses({one, 4}, {one, 3}, "a loss of 4 terms and one of 3 can't be added");
+    const char* const unknown = "it is not known whether they are equal";
+    refuses({one, 5}, {one, five}, unknown);
+    refuses({one, five}, {one, 5}, unknown);
+    refuses({one, five}, {one, context.scalar(5)}, unknown);
+    refuses({one, numbers[0]}, {one, numbers[1]}, unknown);
 }
 
 TEST_F(LossTest, OfARehearsalIsZero) {

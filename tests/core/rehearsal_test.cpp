@@ -151,6 +151,20 @@ TEST(Rehearsal, CountsReplays) {
     }
 }
 
+TEST(Rehearsal, KnowsPoliciesThatChangeNothing) {
+    const auto program = [](Context& context) {
+        context.module_path("net.spare");
+        context.policy("net", keep_all());
+        context.policy("**.spare", recompute_all());
+        train(context);
+    };
+    const std::vector<IdlePolicy> idle = rehearse({}, program).idle_policies;
+    ASSERT_EQ(idle.size(), 1u);
+    EXPECT_EQ(idle[0].pattern, "**.spare");
+    EXPECT_EQ(idle[0].nearest, std::vector<std::string>{"net"});
+    EXPECT_TRUE(rehearse({}, train).idle_policies.empty());
+}
+
 TEST(Rehearsal, KnowsWhatComesRightAfterReplays) {
     const auto recomputing = [](Context& context) {
         context.policy("net", recompute_all());

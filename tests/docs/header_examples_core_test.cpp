@@ -26,6 +26,7 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
@@ -137,6 +138,7 @@ void loss_example(const Model& model, optim::GradientAccumulator& accumulator, T
     backward(loss.mean());
     accumulator.accumulate([&] { return model.loss(ids, targets); });
     Loss mine(sum(abs(x - y)), static_cast<double>(x.numel()));
+    Loss both = mse_loss(x, y) + 0.5 * mine;
 }
 
 void named_array_example(Parameters& parameters) {

@@ -52,7 +52,7 @@ class ChromeTrace(HistoryCase):
     def test_steps_and_failures_are_instants(self):
         events, figures = self.read(limit=480_000_000)
         instants = [e for e in events if e["ph"] == "i"]
-        self.assertEqual([e["name"] for e in instants[:-1]], ["step 0", "step 1", "step 2"])
+        self.assertEqual([e["name"] for e in instants[:-1]], ["setup", "step 1", "step 2"])
         refused = re.fullmatch(r"out of memory: (\d+) bytes", instants[-1]["name"])
         self.assertGreater(int(refused[1]), figures["all.limit"] - figures["all.reserved"])
 

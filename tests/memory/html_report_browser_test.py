@@ -192,7 +192,8 @@ class HtmlReport(HistoryCase, browser.PageCase):
             result.shares = column(3);
             press("Blocks of --checkpoint");
             result.blocks = texts("caption")[0];
-            result.largest = all("tbody tr")[0].textContent;""")
+            result.largest = all("tbody tr")[0].textContent;
+            result.steps = all("tbody tr").map(row => row.textContent);""")
         self.assertEqual(found["rows"], 50)
         self.assertEqual(found["down"], found["up"])
         self.assertEqual(found["names"], sorted(found["names"]))
@@ -200,6 +201,8 @@ class HtmlReport(HistoryCase, browser.PageCase):
         self.assertAlmostEqual(sum(float(share.strip("< %")) for share in found["shares"]), 100, delta=0.2)
         self.assertRegex(found["blocks"], r"^\d+ blocks, at the peak$")
         self.assertRegex(found["largest"], r"^blocks\.\d\.mlp\.\w+16\.8 MB60 Bactivations\d+\.\d\d ms, step 2")
+        self.assertTrue(any(", setup" in text for text in found["steps"]), found["steps"])
+        self.assertFalse(any("step 0" in text for text in found["steps"]))
         self.assertGreater(expected["checkpoint.peak"], 0)
 
     def test_a_refused_run_opens_at_the_refused_request(self):

@@ -247,8 +247,8 @@ TEST_F(AccumulatorTest, RefusesWhatItCanNotUse) {
     EXPECT_NO_THROW(accumulator.step(0.1));
 }
 
-/// An event belongs to the step that is under way, however many micro-batches it has; what comes behind it, to the
-/// next.
+/// An event belongs to the step that is under way, counted from 1, however many micro-batches it has, and so does what
+/// comes behind it; what comes before the first one is step 0.
 TEST(GradientAccumulator, StepsOfTheHistoryAreThoseOfTheOptimizer) {
     Context context = Context::cpu({.threads = 1});
     context.memory().start_history(1 << 16);
@@ -262,16 +262,16 @@ TEST(GradientAccumulator, StepsOfTheHistoryAreThoseOfTheOptimizer) {
     };
     for (std::uint32_t step = 0; step < 3; ++step) {
         for (std::int64_t row = 0; row < step + 1; ++row) {
-            mark(step);
+            mark(row == 0 ? step : step + 1);
             accumulator.accumulate([&] {
-                mark(step);
+                mark(step + 1);
                 return model.loss(row, 1);
             });
         }
         EXPECT_THROW(accumulator.accumulate([&]() -> Loss { throw Error("no"); }), Error);
         accumulator.reset();
         accumulator.accumulate([&] { return model.loss(0, 2); });
-        mark(step);
+        mark(step + 1);
         accumulator.step(0.01);
         mark(step + 1);
     }

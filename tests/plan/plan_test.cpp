@@ -90,6 +90,7 @@ TEST_F(PlanFile, HasThePlan) {
     plan.whole_batch = 12;
     plan.gain = 0.25;
     plan.kinds = 2;
+    plan.budget = 123457;
     std::vector<Rule> rules = plan.policy->rules();
     rules.push_back({.path = "net", .op = "gelu", .call = 0, .ordinal = 1, .answer = Answer::inherit});
     plan.policy = Policy(rules);
@@ -104,6 +105,7 @@ TEST_F(PlanFile, HasThePlan) {
     EXPECT_EQ(read.replayed_ops, plan.replayed_ops);
     EXPECT_EQ(read.to_string(), plan.to_string());
     EXPECT_EQ(read.gain, plan.gain);
+    EXPECT_EQ(read.budget, plan.budget);
     EXPECT_EQ(read.program, plan.program);
     Plan kept = plan;
     kept.policy.reset();
@@ -133,7 +135,7 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
     EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",1,0"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": \"4\""), ThrowsMessage<FileError>(HasSubstr("not a plan")));
     for (const char* name : {"batch", "accumulate", "peak_bytes_allocated", "peak_bytes_reserved", "replayed_ops",
-                             "whole_batch", "kinds"}) {
+                             "whole_batch", "kinds", "budget"}) {
         for (const char* number : {"-1", "1.5", "18446744073709551616"}) {
             const std::size_t begin = whole.find(':', whole.find(name)) + 2;
             write(std::string(whole).replace(begin, whole.find_first_of(",\n", begin) - begin, number));

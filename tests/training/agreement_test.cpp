@@ -1,9 +1,14 @@
 // Ranks that do not train the same are told in what they differ, before the first step, by the first cause.
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -18,6 +23,7 @@
 #include <headroom/tests/training/one_layer_task.hpp>
 #include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
+#include <headroom/version.hpp>
 
 namespace headroom::training {
 namespace {
@@ -31,13 +37,16 @@ struct Rank {
     ContextOptions context = {.threads = 1, .seed = 5};
     std::int64_t width = 3;
     bool frozen = false, extra = false, sets = false, lost = false;
-    std::string says = "{}";
+    std::string says = "{}", position = "first";
 };
 
 class Told final : public test::OneLayerTask {
   public:
     Told(Parameters& parameters, std::int64_t, const Rank& rank)
-        : test::OneLayerTask(parameters), says_(rank.says), other_(nn::Path(parameters) / "other", 2, rank.width) {
+        : test::OneLayerTask(parameters),
+          says_(rank.says),
+          order_{rank.position},
+          other_(nn::Path(parameters) / "other", 2, rank.width) {
         if (rank.extra) parameters.create("extra", {2}, nn::init::ones());
         if (rank.frozen) parameters.freeze("other.**");
         if (rank.sets) parameters.set("other.bias", std::vector<float>(3, 0.5f));
@@ -48,9 +57,16 @@ class Told final : public test::OneLayerTask {
     }
     std::string describe() const override { return says_; }
     std::int64_t validation_batches() const override { return 1; }
+    files::CheckpointPart order() override { return order_; }
 
   private:
+    struct Order {
+        std::string position;
+        StateDict state_dict() const { return {{}, {{"position", position}}}; }
+        void restore(const StateValues&) {}
+    };
     std::string says_;
+    Order order_;
     nn::Linear other_;
 };
 
@@ -115,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                       of("patience", "1", "0", [](auto& o) { o.patience = 1; }),
                       of("stop_after", "2", "-1", [](auto& o) { o.stop_after = 2; }),
                       of("budget", "1000000000", "0", [](auto& o) { o.budget = 1'000'000'000; }),
+                      Case{"plan", [](Rank& rank) { rank.options.plan.emplace(); },
+                           ".plan: process 1 has another, and process 0 has none"},
                       of("steps", "4", "3", [](auto& o) { o.steps = 4, o.schedule.decay_steps = 3; }),
                       of("recompute", "all", "none",
                          [](auto& o) {
@@ -148,6 +166,10 @@ INSTANTIATE_TEST_SUITE_P(
              "compute.deterministic: process 1 has false, and process 0 has true"},
         Case{"OwnKernels", [](Rank& rank) { rank.context.compute.own_kernels = true; },
              "compute.own_kernels: process 1 has true, and process 0 has false"},
+        Case{"Graphs", [](Rank& rank) { rank.context.compute.graphs = true; },
+             "compute.graphs: process 1 has true, and process 0 has false"},
+        Case{"Order", [](Rank& rank) { rank.position = "second"; },
+             "data/position: process 1 has second, and process 0 has first"},
         Case{"Width", [](Rank& rank) { rank.width = 4; },
              "parameter other.weight: process 1 has f32 [4, 2], and process 0 has f32 [3, 2]"},
         Case{"Frozen", [](Rank& rank) { rank.frozen = true; },
@@ -182,6 +204,69 @@ TEST(Agreement, SchedulesOfGroupsAreComparedByTheirRates) {
                 ThrowsMessage<Error>(HasSubstr("factor 1 0.1 0.1 0.1 0.1 0.2 0.1 0.1, and process 0")));
 }
 
+/// A rank of a build of another version, as far as the others hear.
+class OtherBuild final : public Group {
+  public:
+    explicit OtherBuild(std::shared_ptr<Group> group)
+        : Group(group->rank(), group->ranks()), group_(std::move(group)) {}
+
+  private:
+    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                     std::span<const Extent> receives) override {
+        std::size_t end = 0;
+        for (const Extent& extent : sends) end = std::max(end, extent.offset + extent.bytes);
+        std::string told(reinterpret_cast<const char*>(send), end);
+        const std::string fact = std::string(R"(["version",")") + version;
+        if (const std::size_t at = told.find(fact); at != std::string::npos) told[at + fact.size() - 1] = 'x';
+        group_->exchange(reinterpret_cast<const std::byte*>(told.data()), sends, receive, receives);
+    }
+
+    std::shared_ptr<Group> group_;
+};
+
+TEST(Agreement, OfOneVersionAreAll) {
+    const auto run = [](bool other) {
+        dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+            Rank rank = usual();
+            rank.context.group = other && group->rank() == 1 ? std::make_shared<OtherBuild>(group) : group;
+            Context context = Context::cpu(rank.context);
+            Trainer(task<Told>(rank), rank.options).run(context);
+        });
+    };
+    run(false);
+    std::string one = version;
+    one.back() = 'x';
+    EXPECT_THAT([&] { run(true); },
+                ThrowsMessage<Error>(HasSubstr("version: process 1 has " + one + ", and process 0 has " + version)));
+}
+
+TEST(Agreement, FilesToGoOnFromAreOfOneStep) {
+    const test::ScratchFolder folder;
+    const auto file = [&](std::int64_t step) { return folder.path() / ("after" + std::to_string(step)); };
+    for (const std::int64_t step : {1, 2}) {
+        Rank rank = usual();
+        rank.options.stop_after = step;
+        rank.options.save = file(step);
+        Context context = Context::cpu(rank.context);
+        Trainer(task<Told>(rank), rank.options).run(context);
+    }
+    for (const Shard shard : {Shard::none, Shard::state, Shard::gradients}) {
+        const auto resume = [&](std::int64_t one) {
+            dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+                Rank rank = usual();
+                rank.options.shard = shard;
+                rank.options.resume = file(group->rank() == 1 ? one : 1);
+                rank.context.group = group;
+                Context context = Context::cpu(rank.context);
+                Trainer(task<Told>(rank), rank.options).run(context);
+            });
+        };
+        resume(1);
+        EXPECT_THAT([&] { resume(2); },
+                    ThrowsMessage<Error>(HasSubstr("steps done: process 1 has 2, and process 0 has 1")));
+    }
+}
+
 TEST(Agreement, FilesAreWrittenByAllOrByNone) {
     const test::ScratchFolder folder;
     const std::string file = folder.path() / "file";
@@ -208,10 +293,13 @@ TEST(Agreement, FilesAreWrittenByAllOrByNone) {
                 ThrowsMessage<Error>(HasSubstr(".resume: process 1 has a file, and process 0 has none")));
 }
 
+/// However little: a bit of one of a million numbers.
 TEST(Agreement, WhatChangesParametersOnOneAloneIsSeenAtTheNextValidation) {
-    const auto run = [](bool changes) {
+    constexpr std::int64_t width = 600'000;
+    const auto run = [](std::size_t element, std::uint32_t bits) {
         dist::run_ranks(3, [&](const std::shared_ptr<Group>& group) {
             Rank rank = usual();
+            rank.width = width;
             rank.context.group = group;
             Context context = Context::cpu(rank.context);
             Parameters* parameters = nullptr;
@@ -222,18 +310,22 @@ TEST(Agreement, WhatChangesParametersOnOneAloneIsSeenAtTheNextValidation) {
             Session session(context, make, rank.options);
             session.step();
             session.validate();
-            if (changes && group->rank() == 2) {
+            if (group->rank() == 2) {
                 std::vector<float> values = parameters->at("other.weight").tensor.to_vector<float>();
-                values[0] *= 1 + 1e-3f;
+                values[element] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values[element]) ^ bits);
                 parameters->set("other.weight", values);
             }
-            session.step();
             session.validate();
         });
     };
-    run(false);
-    EXPECT_THAT([&] { run(true); },
-                ThrowsMessage<Error>(HasSubstr("after step 2 the parameters of process 2 are not those of process 0")));
+    run(0, 0);
+    for (const std::size_t element : {std::size_t{0}, std::size_t{width}, std::size_t{2 * width - 1}}) {
+        for (const int bit : {0, 22, 31})
+            EXPECT_THAT(
+                [&] { run(element, std::uint32_t{1} << bit); },
+                ThrowsMessage<Error>(HasSubstr("after step 1 the parameters of process 2 are not those of process 0")))
+                << element << ", bit " << bit;
+    }
 }
 
 /// The step in which they were lost is told, and not that ranks differ.

@@ -4,10 +4,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
+#include <headroom/core/apply.hpp>
 #include <headroom/core/ops/batch_norm.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/deep_task.hpp>
@@ -40,6 +44,37 @@ class DeepOfBatch final : public Deep {
   public:
     using Deep::Deep;
     Loss loss(const Batch& batch) override { return Deep::loss({batch_norm(batch[0]).y, batch[1]}); }
+};
+
+/// A program's own op: a batch less its mean. Whether it says that it couples samples is all that differs.
+template <bool says>
+struct Centred {
+    static constexpr OpInfo info{.name = "centred", .couples_samples = says};
+    struct Attrs {};
+    struct Saved {};
+    /// y = beta y + x - its mean.
+    static void centre(const Exec& exec, const Array& x, const View& y, float beta) {
+        const Array mean = exec.empty({1, x.shape()[1]}, x.dtype, Category::workspace);
+        exec.run<kernels::SumPlan>(x.view(), 1.0 / static_cast<double>(x.shape()[0]), mean.view(), 0.0f);
+        exec.launch([&](auto& stream) { kernels::accumulate(stream, x.view(), y, 1.0f, beta); });
+        exec.launch([&](auto& stream) { kernels::accumulate(stream, mean.view(), y, -1.0f, 1.0f); });
+    }
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+        Array y = exec.fresh_output(x.shape(), x.dtype);
+        centre(exec, x, y.view(), 0);
+        return {{}, y};
+    }
+    static void backward(Exec& exec, const Attrs&, const Saved&, Array dy, GradSink sink) {
+        if (auto target = sink.destination(0)) centre(exec, dy, target.view(), target.beta);
+    }
+    static std::vector<Sample<Attrs>> samples() { return {}; }
+};
+
+template <bool says>
+class DeepCentred final : public Deep {
+  public:
+    using Deep::Deep;
+    Loss loss(const Batch& batch) override { return Deep::loss({apply<Centred<says>>({}, batch[0]), batch[1]}); }
 };
 
 class BudgetTest : public ::testing::Test {
@@ -191,6 +226,24 @@ TEST_F(BudgetTest, ABatchWhoseSamplesActOnEachOtherStaysWhole) {
     EXPECT_LT(Trainer(deep(), tight).plan(profile).plan.division.batch, kBatch);
     EXPECT_TRUE(Trainer(coupled, options()).rehearse(profile).couples_samples);
     EXPECT_FALSE(Trainer(deep(), options()).rehearse(profile).couples_samples);
+}
+
+TEST_F(BudgetTest, ABatchWhoseSamplesAProgramsOwnOpCouplesStaysWhole) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    const auto least = [&](const MakeTask& made, std::optional<bool> split = {}) {
+        TrainerOptions tight = options();
+        tight.split_batch = split;
+        tight.budget = std::size_t{1} << 30;
+        tight.budget = Trainer(made, tight).plan(profile).floor_bytes;
+        return Trainer(made, tight).plan(profile).plan;
+    };
+    const MakeTask says = task<DeepCentred<true>>(points()), silent = task<DeepCentred<false>>(points());
+    EXPECT_EQ(least(says).division.batch, kBatch);
+    EXPECT_EQ(least(says).whole_batch, kBatch);
+    EXPECT_LT(least(silent).division.batch, kBatch);
+    EXPECT_LT(least(says, true).division.batch, kBatch) << "unless it is asked for";
+    EXPECT_TRUE(Trainer(says, options()).rehearse(profile).couples_samples);
+    EXPECT_FALSE(Trainer(silent, options()).rehearse(profile).couples_samples);
 }
 
 TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {

@@ -171,6 +171,27 @@ TEST(EventPoints, OfAResumedTrainingAreThoseOfAWholeOne) {
     run(rest);
     EXPECT_EQ(points_in(options.tensorboard, 3), whole);
     EXPECT_EQ(points_of(options.log), whole);
+    // One that had ended is only validated again.
+    TrainerOptions ended = options;
+    ended.resume = path("saved");
+    run(ended);
+    EXPECT_EQ(points_in(options.tensorboard, 3), whole);
+    EXPECT_EQ(points_of(options.log), whole);
+    ended.log = path("other.jsonl");
+    for (const std::int64_t steps : {0, 20}) {  // in folders that do not have that validation
+        ended.tensorboard = path("other") + std::to_string(steps);
+        if (steps > 0) {
+            TrainerOptions part = ended;
+            part.resume = part.save = "";
+            part.stop_after = steps;
+            run(part);
+        }
+        run(ended);
+        const Points points = points_in(ended.tensorboard, steps > 0 ? 2 : 1);
+        ASSERT_TRUE(points.contains("validation/accuracy")) << steps;
+        EXPECT_EQ(points.at("validation/accuracy").at(24), whole.at("validation/accuracy").at(24));
+        EXPECT_EQ(std::ssize(points.at("validation/loss")), 1 + steps / 6);
+    }
     TrainerOptions anew = options;  // in the same folder
     run(anew);
     EXPECT_EQ(points_in(options.tensorboard, 4), whole);

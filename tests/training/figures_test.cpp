@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
@@ -24,6 +27,9 @@
 
 namespace headroom::training {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kLoading = 0.25;  // seconds
 
@@ -57,6 +63,12 @@ class Timed final : public test::OneLayerTask {
   private:
     test::HandClock clock_;
     std::vector<double>* seconds_;
+};
+
+/// Its batches are there at once.
+class Made final : public test::OneLayerTask {
+  public:
+    Made(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
 };
 
 class FiguresOfTime : public ::testing::Test {
@@ -123,6 +135,29 @@ TEST_F(FiguresOfTime, AResumedTrainingCountsItsOwnSteps) {
     const Report report = run(rest);
     EXPECT_EQ(report.steps, 39);
     expect_figures(report, 18, 9);
+}
+
+TEST_F(FiguresOfTime, WaitingForDataIsSaidWhereThereWasSome) {
+    const auto printed = [](const std::function<void()>& run) {
+        ::testing::internal::CaptureStdout();
+        run();
+        return ::testing::internal::GetCapturedStdout();
+    };
+    TrainerOptions told = options(9);
+    told.print = true;
+    const std::string text = printed([&] { run(told); });
+    const std::vector<double> all = seconds_of_steps();
+    ASSERT_EQ(all.size(), 9u);
+    const double share = 3 * 9 * kLoading / sum_of(all);
+    ASSERT_GT(share, 0.05);
+    ASSERT_LT(share, 0.25);
+    EXPECT_THAT(text, HasSubstr(fmt::format("\nwaiting for data took {:.1f}% of the steps' time\n", 100 * share)));
+    const std::string without = printed([&] {
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        Trainer(task<Made>(), told).run(context);
+    });
+    EXPECT_THAT(without, HasSubstr("step 9/9"));
+    EXPECT_THAT(without, Not(HasSubstr("waiting for data")));
 }
 
 TEST_F(FiguresOfTime, WithoutAStepThereAreNone) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +18,7 @@
 #include <headroom/files/safetensors.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/training/hand_clock.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 #include <headroom/training/internal/last_step.hpp>
 #include <headroom/training/session.hpp>
@@ -135,27 +138,69 @@ TEST(LastStep, AValidationIsLongWhateverStepsTake) {
     EXPECT_TRUE(found);
 }
 
-TEST(LastStep, AStepBeforeTheLastOneIsNotKept) {
-    for (const bool long_again : {false, true}) {
-        const test::ScratchFolder folder;
-        const std::string saved = folder.path() / "saved";
-        Context context = Context::cpu({.threads = 1, .seed = 5});
-        Session session(context, task<Watched>(Meanwhile([](std::int64_t) {})), steps_of(1));
-        const Interrupt interrupt;
-        LastStep last(session, saved, interrupt);
-        for (const double seconds : {1.0, long_again ? 1.0 : 0.01}) {
-            session.step();
-            last.keep(seconds);
-        }
-        std::raise(SIGTERM);
-        if (long_again) {
-            EXPECT_TRUE(appears(saved));
-            EXPECT_EQ(files::SafetensorsFile(saved).metadata().at("steps"), "2");
-        } else {
-            sleep(0.3);
-            EXPECT_FALSE(std::filesystem::exists(saved));
-        }
+/// Of steps and what they take by a clock that only this moves: the step that a signal behind them finds in the file.
+/// `copying`: what a copy takes.
+std::string kept_behind(const std::vector<double>& seconds, double copying = 0) {
+    const test::ScratchFolder folder;
+    const std::string saved = folder.path() / "saved";
+    test::HandClock clock;
+    TrainerOptions options = steps_of(1);
+    options.values = [clock, copying]() mutable {
+        clock.move(copying);
+        return StateValues();
+    };
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    Session session(context, task<Watched>(Meanwhile([](std::int64_t) {})), options);
+    const Interrupt interrupt;
+    LastStep last(session, saved, interrupt, clock.now());
+    for (const double step : seconds) {
+        session.step();
+        clock.move(step);
+        last.keep(step);
     }
+    std::raise(SIGTERM);
+    return appears(saved) ? files::SafetensorsFile(saved).metadata().at("steps") : "none";
+}
+
+TEST(LastStep, IsKeptBehindALongOneAndNowAndThenBehindShortOnes) {
+    EXPECT_EQ(kept_behind({0.4}), "1");
+    EXPECT_EQ(kept_behind({0.4, 0.4}), "2");
+    EXPECT_EQ(kept_behind({0.1, 0.1}), "0");
+    EXPECT_EQ(kept_behind({0.1, 0.1, 0.15}), "3");
+    EXPECT_EQ(kept_behind({0.1, 0.1, 0.15, 0.1, 0.1}), "3");
+    EXPECT_EQ(kept_behind({0.1, 0.1, 0.15, 0.1, 0.1, 0.15}), "6");
+    EXPECT_EQ(kept_behind({0.4, 0.1}), "1");
+    // Copies that take 0.02 s are a second apart.
+    EXPECT_EQ(kept_behind({0.25, 0.25, 0.25}, 0.02), "0");
+    EXPECT_EQ(kept_behind({0.25, 0.25, 0.25, 0.26}, 0.02), "4");
+    EXPECT_EQ(kept_behind({0.25, 0.4}, 0.02), "2");
+}
+
+/// The first long step behind short ones, in which a signal finds a copy of a step before the last one.
+TEST(LastStep, OfShortOnesOneIsSavedThatGoesOnToTheSameBits) {
+    const test::ScratchFolder folder;
+    const std::string saved = folder.path() / "saved", meanwhile = folder.path() / "meanwhile";
+    dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
+        const bool first = group->rank() == 0;
+        test::HandClock clock;
+        TrainerOptions options = steps_of(2);
+        options.save = saved;
+        options.handle_signals = first;
+        options.clock = clock.now();
+        const auto work = [&](std::int64_t micro_batch) {
+            if (!first) return;
+            if (micro_batch / 2 < 3) return clock.move(0.2);
+            std::raise(SIGTERM);
+            if (appears(saved)) std::filesystem::copy_file(saved, meanwhile);
+        };
+        Context context = Context::cpu({.threads = 1, .seed = 5, .group = group});
+        Trainer(task<Watched>(Meanwhile(work)), options).run(context);
+    });
+    ASSERT_TRUE(std::filesystem::exists(meanwhile));
+    EXPECT_EQ(files::SafetensorsFile(meanwhile).metadata().at("steps"), "2");
+    EXPECT_EQ(state_after(2, meanwhile), state_after(2, ""));
+    EXPECT_EQ(state_after(4, meanwhile), state_after(4, ""));
+    EXPECT_EQ(files::SafetensorsFile(saved).metadata().at("steps"), "4");
 }
 
 TEST(LastStep, WhatIsNotKeptIsSaid) {

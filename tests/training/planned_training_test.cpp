@@ -267,5 +267,58 @@ TEST_F(PlannedTraining, IsLimitedToItsBudget) {
     EXPECT_EQ(other.memory().limit(), 0u);
 }
 
+/// Also where the plan comes from a file, or from the training that is resumed.
+TEST_F(PlannedTraining, IsLimitedToTheBudgetThatItsPlanWasMadeFor) {
+    const test::ScratchFolder folder;
+    const MakeTask layers = task<Layers>(points_);
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{64} << 20;
+    plan::Plan plan = Trainer(layers, budgeted).plan(Context::cpu({.threads = 1}).profile()).plan;
+    EXPECT_EQ(plan.budget, budgeted.budget);
+    EXPECT_LT(plan.peak_bytes_reserved, budgeted.budget);
+    plan::write_plan(folder.path() / "plan.json", plan);
+    plan = plan::read_plan(folder.path() / "plan.json");
+    const auto limits_of = [](Trainer trainer) {
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        std::set<std::size_t> limits;
+        trainer.after_step([&](const Step&) { limits.insert(context.memory().limit()); });
+        trainer.run(context);
+        EXPECT_EQ(context.memory().limit(), 0u);
+        return limits;
+    };
+    Trainer given(layers, options());
+    given.follow(plan);
+    EXPECT_EQ(limits_of(given), std::set{budgeted.budget});
+
+    budgeted.stop_after = 1;
+    TrainerOptions rest = options();
+    budgeted.save = rest.resume = folder.path() / "half";
+    EXPECT_EQ(limits_of({layers, budgeted}), std::set{budgeted.budget});
+    EXPECT_EQ(limits_of({layers, rest}), std::set{budgeted.budget});
+    TrainerOptions by_hand = rest;  // of which nobody has said a budget
+    by_hand.recomputes = {{"none", "nothing", {}}};
+    by_hand.recompute = "none";
+    EXPECT_EQ(limits_of({layers, by_hand}), std::set{std::size_t{0}});
+
+    // A device on which the plan takes more than that is another matter.
+    plan.budget = std::size_t{2} << 20;
+    given.follow(plan);
+    EXPECT_EQ(limits_of(given), std::set{plan.peak_bytes_reserved});
+
+    plan.budget = budgeted.budget;
+    TrainerOptions longer = options();
+    longer.steps = 12;
+    Trainer by_values(task<ByValues>(points_), longer);
+    by_values.follow(plan);
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    try {
+        by_values.run(context);
+        FAIL() << context.memory().peak().reserved << " bytes were reserved";
+    } catch (const OutOfMemory& error) {
+        EXPECT_EQ(error.report().limit, budgeted.budget);
+        EXPECT_THAT(error.report().advice, AllOf(HasSubstr("it depends on values"), HasSubstr("use .budget = ")));
+    }
+}
+
 }  // namespace
 }  // namespace headroom::training

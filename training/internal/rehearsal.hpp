@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/recorded_program.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/training/options.hpp>
 #include <headroom/training/task.hpp>
@@ -18,9 +17,6 @@ std::size_t within_limit(const Profile& profile);
 
 /// Runs on a dry context what later steps, validations and the end take no more memory than.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
-
-/// Those of the policies with these patterns that change nothing in the program.
-std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program);
 
 /// `Session::keeps_batch` of such a training.
 bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options);

@@ -17,6 +17,9 @@ const roundBytesText = bytes => bytes === 0 ? "0" : bytesText(bytes).replace(".0
 
 const exactText = bytes => `${bytes.toLocaleString("en")} bytes`;
 
+// Steps count from 1, as on a terminal.
+const stepText = step => step === 0 ? "setup" : `step ${step}`;
+
 function percentText(share) {
     const percent = 100 * share;
     if (percent !== 0 && Math.abs(percent) < 0.1) return "< 0.1 %";

@@ -286,7 +286,7 @@ class Chart extends Plot {
         for (const {x, step} of round.length > 0 ? round : seen) {
             if (x < room) continue;
             room = x + needed;
-            this.plain(`step ${step}`, x + 4 * ratio, this.top - 8 * ratio, colors, "left");
+            this.plain(stepText(step), x + 4 * ratio, this.top - 8 * ratio, colors, "left");
             c.fillStyle = colors.quiet;
             c.globalAlpha = 0.35;
             c.fillRect(Math.round(x), this.top - 14 * ratio, Math.ceil(ratio), this.height + 14 * ratio);

@@ -67,7 +67,7 @@ class Details {
         const {history, moment} = panel, atPeak = moment === history.peakState, step = history.stepOf(moment);
         const failure = moment === history.refused ? history.failures.at(-1) : null;
         const where = [history.whenText(moment)];
-        if (step !== null) where.push(`step ${step}`);
+        if (step !== null) where.push(stepText(step));
         where.push(`${bytesText(history.total[moment])} live in ${bytesText(history.mapped[moment])} reserved`);
         if (failure) where.push(`${bytesText(failure.bytes)} more for ${moduleText(history.paths[failure.path] ?? "")} were refused`);
         const name = this.page.panels.length > 1 ? `${history.title}: ` : "", what = this.momentText(panel);
@@ -191,7 +191,7 @@ class Details {
         const {history} = panel, {block} = history, {categories, hasCategories} = this.page, live = [];
         history.eachLive(panel.moment, b => live.push(b));
         const lasted = (event, none) => event < 0 || event >= history.count ? {value: event, text: none, kind: "zero"}
-            : {value: event, text: `${history.whenText(event + 1)}, step ${history.stepOf(event + 1)}`};
+            : {value: event, text: `${history.whenText(event + 1)}, ${stepText(history.stepOf(event + 1))}`};
         return {
             caption: `${live.length.toLocaleString("en")} blocks, ${this.momentText(panel)}`,
             columns: [{name: "Module", kind: "text"}, {name: "Bytes"}, {name: "Rounding"}, ...hasCategories ? [{name: "Category", kind: "text"}] : [],

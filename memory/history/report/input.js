@@ -11,7 +11,7 @@ function describe(page, panel, column) {
     const sum = (name, bytes, kind = "") => element("tr", {class: kind}, element("td"), element("td", {class: "text"}, name),
         element("td", {}, bytesText(bytes)));
     const parts = [
-        element("p", {}, element("b", {}, history.whenText(state)), step === null ? "" : `, step ${step}`),
+        element("p", {}, element("b", {}, history.whenText(state)), step === null ? "" : `, ${stepText(step)}`),
         element("table", {}, element("tbody", {}, ...rows, sum("live", history.total[state], "sum"),
                                      sum("reserved", history.mapped[state]))),
     ];
@@ -44,7 +44,7 @@ function eventText(history, state) {
 function blockText(page, history, b) {
     const {block} = history, {begin, end} = block, op = history.opOf(b);
     const at = (event, none) => event < 0 || event >= history.count ? none
-        : `${history.whenText(event + 1)}${history.stepOf(event + 1) === null ? "" : `, step ${history.stepOf(event + 1)}`}`;
+        : `${history.whenText(event + 1)}${history.stepOf(event + 1) === null ? "" : `, ${stepText(history.stepOf(event + 1))}`}`;
     const row = (name, ...content) => element("tr", {}, element("td", {class: "text"}, name), element("td", {class: "text"}, ...content));
     return [
         element("p", {}, element("b", {}, bytesText(block.bytes[b])), page.hasCategories ? `, ${page.categories[block.category[b]]}` : ""),
