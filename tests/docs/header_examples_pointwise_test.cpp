@@ -98,9 +98,10 @@ TEST(HeaderExamples, OfPointwiseFunctionsRun) {
     expect_near(dx, {1, -4});
     unary_functions_example(stream, a, y);
     expect_near(y, {1, -1});
-    reduction_functions_example(stream, a, a, dy, dx, y);
+    const TestArray scaled = array({1, 2}, {1});
+    reduction_functions_example(stream, a, a, dy, dx, a, scaled);
     expect_near(dx, {1, 1});
-    expect_near(y, {0.5, -1.0 / 3});
+    expect_near(scaled, {0.5, -1.0 / 3});
     pointwise_loops_example(stream, a, y);
     expect_near(y, {8, -27});
 }

@@ -61,6 +61,22 @@ TEST(TrainCuda, NoStepIsFasterThanItWas) {
     }
 }
 
+/// By three steps on a GPU.
+template <class OneTask>
+std::string printed_by() {
+    Flags flags;
+    flags.device = "cuda";
+    flags.steps = 3;
+    flags.batch = 1;
+    testing::internal::CaptureStdout();
+    train(flags, [] {
+        Program program;
+        program.task = [](Parameters& parameters, std::int64_t) { return std::make_unique<OneTask>(parameters); };
+        return program;
+    });
+    return testing::internal::GetCapturedStdout();
+}
+
 /// Whose GPU has no cuDNN, as a first use finds.
 class TaskWithoutCudnn final : public test::OneLayerTask {
   public:
@@ -74,19 +90,7 @@ class TaskWithoutCudnn final : public test::OneLayerTask {
 
 TEST(TrainCuda, SaysOnceThatOwnKernelsComputeInPlaceOfCudnn) {
     if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "where cuDNN is, it is in use";
-    Flags flags;
-    flags.device = "cuda";
-    flags.steps = 3;
-    flags.batch = 1;
-    testing::internal::CaptureStdout();
-    train(flags, [] {
-        Program program;
-        program.task = [](Parameters& parameters, std::int64_t) {
-            return std::make_unique<TaskWithoutCudnn>(parameters);
-        };
-        return program;
-    });
-    const std::string printed = testing::internal::GetCapturedStdout();
+    const std::string printed = printed_by<TaskWithoutCudnn>();
     const std::string line = "own kernels compute attention and convolutions: it is not there\n";
     EXPECT_NE(printed.find(line), std::string::npos) << printed;
     EXPECT_EQ(printed.find(line), printed.rfind(line)) << printed;
@@ -108,20 +112,8 @@ TEST(TrainCuda, SaysOnceThatOwnKernelsComputeAttentionOnAnOldGpu) {
     if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "only the emulator has one for certain";
     for (const char* const gpu : {"2", "0"}) {
         setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
-        Flags flags;
-        flags.device = "cuda";
-        flags.steps = 3;
-        flags.batch = 1;
-        testing::internal::CaptureStdout();
-        train(flags, [] {
-            Program program;
-            program.task = [](Parameters& parameters, std::int64_t) {
-                return std::make_unique<TaskWithAttention>(parameters);
-            };
-            return program;
-        });
+        const std::string printed = printed_by<TaskWithAttention>(), first = "own kernels compute attention";
         unsetenv("CUDA_VISIBLE_DEVICES");
-        const std::string printed = testing::internal::GetCapturedStdout(), first = "own kernels compute attention";
         const std::string line = first + ": cuDNN: its attention needs compute capability 8.0, and this GPU has 7.5\n";
         const bool old = std::string_view(gpu) == "2";
         EXPECT_EQ(printed.find(line) != std::string::npos, old) << printed;
