@@ -55,7 +55,7 @@ class Watch(ProcessesCase):
         told = re.fullmatch(f"all ranks have waited for each other for {self.short} s, exchanges begun: (\\d+) by rank 0, (\\d+) by "
                             "rank 1; --rank-timeout sets how long they do", lines[0])
         self.assertTrue(told, lines)
-        self.assertEqual(int(told[1]), int(told[2]) + 1)
+        self.assertGreater(int(told[1]), int(told[2]))  # an exchange of GPUs begins several
 
     def test_a_rank_that_is_killed_is_named_where_no_launcher_ends_the_others(self):
         for victim in (0, 1):
