@@ -61,8 +61,7 @@ Loss operator+(const Loss& a, const Loss& b) {
     }
     throw Error(
         "loss: the device has counted the terms of one of two losses, so that it is not known whether they are equal; "
-        "where "
-        "they are, add the sums: Loss(a.sum() + b.sum(), b.terms()), or a number or tensor of their terms");
+        "where they are, add the sums: Loss(a.sum() + b.sum(), b.terms()), or a number or tensor of their terms");
 }
 
 Loss operator*(const Loss& loss, double weight) {

@@ -110,6 +110,7 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
 }
 
 std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program) {
+    if (patterns.empty()) return {};
     std::set<std::string> computing;  // modules that record an op, or have a part that does
     for (const RecordedOp& op : program.ops) {
         computing.emplace();

@@ -35,12 +35,11 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const 
                                 .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
                                 .capturing = stream.device->capturing(),
                                 .apart = apart ? &apart : nullptr};
-    auto& time = stream.state->get<TuningTime>();
     std::optional<TuningTrial> trial;  // begins when an algorithm is tried
-    if (stream.compute.tune && time.left()) {
-        options.timer = std::bind_front(time.timer, std::ref(*stream.device));
+    if (stream.compute.tune && stream.state->get<TuningTime>().left()) {
+        options.timer = std::bind_front(stream.state->get<TuningTime>().timer, std::ref(*stream.device));
         options.in_time = [&] {
-            if (!trial) trial.emplace(time);
+            if (!trial) trial.emplace(stream.state->get<TuningTime>());
             return trial->left();
         };
     }
