@@ -17,7 +17,7 @@
 namespace headroom {
 
 /// Storage for the gradient of one input, with the input's shape and strides.
-struct GradTarget {
+struct GradientDestination {
     Array array;        ///< undefined if the gradient is not wanted
     float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to the contents
 
@@ -35,11 +35,11 @@ class GradSink {
     const Shape& shape(int i) const;
     /// The storage to write the gradient of input `i` to, before the next call; undefined if it is not wanted. Its
     /// dtype may be f32 for a half operand.
-    GradTarget destination(int i);
+    GradientDestination destination(int i);
     /// As `destination`, and offers the storage of `spent`: dy or a saved array that backward no longer needs, or that
     /// it reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient
     /// has arrived yet.
-    GradTarget destination(int i, Array& spent);
+    GradientDestination destination(int i, Array& spent);
     /// Hands over a finished gradient of the input's shape; it may be shared with another input's. The first gradient
     /// is kept as it is, if it lies in memory as the input does; else it is added. Ignored if not wanted.
     void give(int i, Array gradient);

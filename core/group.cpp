@@ -55,9 +55,9 @@ void begin_exchange(const Exec& exec, Group& group, std::byte* send, const std::
     exec.launch([&](auto& stream) {
         if constexpr (std::is_same_v<decltype(stream), CudaStream&>) {
             stream.device->wait(CudaQueue::exchanges, *end_of(*stream.device, CudaQueue::compute));
-            group.exchange(stream, send, sends, receive, receives);
+            group.all_to_all(stream, send, sends, receive, receives);
         } else {
-            group.exchange(send, sends, receive, receives);
+            group.all_to_all(send, sends, receive, receives);
         }
     });
 }
@@ -87,23 +87,23 @@ void Group::check(std::span<const Extent> sends, std::span<const Extent> receive
     }
 }
 
-void Group::exchange(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) {
+void Group::all_to_all(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) {
     check(sends, receives);
-    do_exchange_on(stream, send, sends, receive, receives);
+    do_all_to_all_on(stream, send, sends, receive, receives);
 }
 
-void Group::do_exchange_on(CudaStream&, const std::byte*, std::span<const Extent>, std::byte*,
-                           std::span<const Extent>) {
+void Group::do_all_to_all_on(CudaStream&, const std::byte*, std::span<const Extent>, std::byte*,
+                             std::span<const Extent>) {
     throw Error("group: these ranks reach each other's host memory alone, not that of a GPU (dist::over_nccl does)");
 }
 
-void Group::exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) {
+void Group::all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) {
     check(sends, receives);
     const memory::WaitScope waits;
     const auto begin = std::chrono::steady_clock::now();
-    do_exchange(send, sends, receive, receives);
+    do_all_to_all(send, sends, receive, receives);
     traffic_.seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -113,23 +113,23 @@ std::int64_t Group::part_begin(std::int64_t count, int part) {
     return element / kPartGrain * kPartGrain;
 }
 
-std::vector<Share> shares_of(std::span<const std::int64_t> begins, int ranks) {
+std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int ranks) {
     const auto begin = [&](int rank) {
         return begins[static_cast<std::size_t>((std::int64_t{rank} * Group::kParts + ranks - 1) / ranks)];
     };
-    std::vector<Share> shares;
+    std::vector<ShardRange> shares;
     for (int rank = 0; rank < ranks; ++rank) shares.push_back({begin(rank), begin(rank + 1) - begin(rank)});
     return shares;
 }
 
-std::vector<Share> shares_of(std::int64_t count, int ranks) {
+std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks) {
     std::vector<std::int64_t> begins;
     for (int part = 0; part <= Group::kParts; ++part) begins.push_back(Group::part_begin(count, part));
-    return shares_of(begins, ranks);
+    return shard_ranges(begins, ranks);
 }
 
-void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                                 std::span<const Extent> receives) {
+void RehearsedGroup::do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                                   std::span<const Extent> receives) {
     const Extent& own = sends[static_cast<std::size_t>(rank())];
     for (const Extent& extent : receives) {
         if (std::min(own.bytes, extent.bytes) > 0 && receive + extent.offset != send + own.offset)
@@ -140,10 +140,10 @@ void RehearsedGroup::do_exchange(const std::byte* send, std::span<const Extent> 
 namespace {
 
 /// Where the ranks' shares lie in an array.
-std::vector<Group::Extent> extents_of(std::span<const Share> shares, Dtype dtype) {
+std::vector<Group::Extent> extents_of(std::span<const ShardRange> shares, Dtype dtype) {
     const std::size_t size = kernels::size_of(dtype);
     std::vector<Group::Extent> extents;
-    for (const Share& share : shares)
+    for (const ShardRange& share : shares)
         extents.push_back({static_cast<std::size_t>(share.first) * size, static_cast<std::size_t>(share.count) * size});
     return extents;
 }
@@ -157,14 +157,14 @@ void await_exchanges(const Exec& exec) {
     });
 }
 
-SumUnderWay begin_sum(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares, int present,
-                      Dtype dtype) {
+PendingReduceScatter begin_reduce_scatter(const Exec& exec, Group& group, const Array& values,
+                                          std::span<const ShardRange> shares, int present, Dtype dtype) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
     const std::vector<Group::Extent> extents = extents_of(shares, dtype);
     const std::size_t bytes = extents[static_cast<std::size_t>(group.rank())].bytes;
     std::vector<std::size_t> received(ranks, 0);
     std::fill_n(received.begin(), present, bytes);
-    SumUnderWay sum{present, exec.scratch(static_cast<std::size_t>(present) * bytes), nullptr};
+    PendingReduceScatter sum{present, exec.scratch(static_cast<std::size_t>(present) * bytes), nullptr};
     begin_exchange(exec, group, values.defined() ? bytes_of(values) : nullptr,
                    values.defined() ? extents : std::vector<Group::Extent>(ranks),
                    static_cast<std::byte*>(sum.received.data()), side_by_side(received));
@@ -172,7 +172,7 @@ SumUnderWay begin_sum(const Exec& exec, Group& group, const Array& values, std::
     return sum;
 }
 
-void finish_sum(const Exec& exec, const SumUnderWay& sum, const Array& own, float beta) {
+void finish_reduce_scatter(const Exec& exec, const PendingReduceScatter& sum, const Array& own, float beta) {
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) cuda->device->wait(CudaQueue::compute, *sum.arrived);
     const std::size_t bytes = static_cast<std::size_t>(own.numel()) * kernels::size_of(own.dtype);
     if (bytes == 0) return;
@@ -184,26 +184,26 @@ void finish_sum(const Exec& exec, const SumUnderWay& sum, const Array& own, floa
     }
 }
 
-void begin_gather(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
+void begin_all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares) {
     const std::vector<Group::Extent> extents = extents_of(shares, values.dtype);
     begin_exchange(exec, group, bytes_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
                    bytes_of(values), extents);
 }
 
-void gather_shares(const Exec& exec, Group& group, const Array& values, std::span<const Share> shares) {
-    begin_gather(exec, group, values, shares);
+void all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares) {
+    begin_all_gather(exec, group, values, shares);
     await_exchanges(exec);
 }
 
-void sum_over_ranks(const Exec& exec, Group& group, const Array& values) {
-    const std::vector<Share> shares = shares_of(values.numel(), group.ranks());
-    const Share& own = shares[static_cast<std::size_t>(group.rank())];
-    finish_sum(exec, begin_sum(exec, group, values, shares, group.ranks(), values.dtype),
-               part(values, own.first, own.count), 0.0f);
-    gather_shares(exec, group, values, shares);
+void all_reduce(const Exec& exec, Group& group, const Array& values) {
+    const std::vector<ShardRange> shares = shard_ranges(values.numel(), group.ranks());
+    const ShardRange& own = shares[static_cast<std::size_t>(group.rank())];
+    finish_reduce_scatter(exec, begin_reduce_scatter(exec, group, values, shares, group.ranks(), values.dtype),
+                          part(values, own.first, own.count), 0.0f);
+    all_gather(exec, group, values, shares);
 }
 
-void gather_rows(const Exec& exec, Group& group, const Array& rows) {
+void all_gather_rows(const Exec& exec, Group& group, const Array& rows) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
     const std::size_t bytes = static_cast<std::size_t>(rows.numel()) * kernels::size_of(rows.dtype) / ranks;
     const std::vector<Group::Extent> all = side_by_side(std::vector<std::size_t>(ranks, bytes));
@@ -219,7 +219,7 @@ std::vector<std::byte> gather_bytes(Group& group, const void* own, const std::ve
     const std::vector<Group::Extent> receives = side_by_side(bytes);
     std::vector<std::byte> all(receives.back().offset + receives.back().bytes);
     const std::size_t size = bytes[static_cast<std::size_t>(group.rank())];
-    group.exchange(static_cast<const std::byte*>(own), to_all(group, {0, size}), all.data(), receives);
+    group.all_to_all(static_cast<const std::byte*>(own), to_all(group, {0, size}), all.data(), receives);
     return all;
 }
 
@@ -235,7 +235,7 @@ std::vector<T> gather_numbers(Group& group, T number) {
 
 }  // namespace
 
-std::vector<std::string> gather(Group& group, const std::string& text) {
+std::vector<std::string> all_gather(Group& group, const std::string& text) {
     const std::vector<std::size_t> sizes = gather_numbers(group, text.size());
     const std::vector<std::byte> bytes = gather_bytes(group, text.data(), sizes);
     std::vector<std::string> texts;
@@ -247,11 +247,11 @@ std::vector<std::string> gather(Group& group, const std::string& text) {
     return texts;
 }
 
-std::vector<std::byte> gather(Group& group, std::span<const std::byte> bytes) {
+std::vector<std::byte> all_gather(Group& group, std::span<const std::byte> bytes) {
     return gather_bytes(group, bytes.data(), gather_numbers(group, bytes.size()));
 }
 
-std::vector<double> gather(Group& group, double number) { return gather_numbers(group, number); }
+std::vector<double> all_gather(Group& group, double number) { return gather_numbers(group, number); }
 
 std::uint64_t any(Group& group, std::uint64_t bits) {
     std::uint64_t all = 0;

@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-std::optional<std::size_t> used_beside(Context& context) {
+std::optional<std::size_t> unaccounted_device_bytes(Context& context) {
     if (context.gpu() == nullptr) return std::nullopt;
     const auto driver = context.gpu()->make_driver();
     const std::size_t used = driver->properties().total_bytes - driver->free_bytes();

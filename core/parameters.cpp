@@ -216,7 +216,7 @@ void Parameters::lay_out() {
 
 int Parameters::shards() const { return shard() != Shard::none && context_.group() ? context_.group()->ranks() : 1; }
 
-std::vector<Share> GradientSegment::shares(int ranks) const { return shares_of(parts, ranks); }
+std::vector<ShardRange> GradientSegment::shares(int ranks) const { return shard_ranges(parts, ranks); }
 
 /// What is shared out is all that can be trained, so that freezing moves nothing to another rank.
 void Parameters::make_segments() {

@@ -59,13 +59,13 @@ struct GradientSegment {
     std::int64_t offset = 0;              ///< of the first, in the values
     std::int64_t count = 0;               ///< elements, padding included
     std::vector<std::int64_t> parts;      ///< where its `Group::kParts` parts begin, and the end; some may be empty
-    Share own = {};                       ///< which elements this rank updates: all, unless they are sharded
+    ShardRange own = {};                  ///< which elements this rank updates: all, unless they are sharded
     Array gradients;                      ///< [count]; undefined while no gradient has arrived. The padding is zero.
     /// [own.count]: what updates them. Of `gradients`, or with `Shard::gradients` what `set_own_gradients` has set.
     Array own_gradients;
 
     /// By rank.
-    std::vector<Share> shares(int ranks) const;
+    std::vector<ShardRange> shares(int ranks) const;
 };
 
 struct ParametersOptions {

@@ -130,7 +130,7 @@ std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, 
     return idle;
 }
 
-bool Recurrence::reached() {
+bool SteadyState::reached() {
     const memory::MemorySnapshot snapshot = memory_.snapshot();
     std::vector<Block> blocks;
     blocks.reserve(snapshot.blocks.size());
@@ -141,6 +141,6 @@ bool Recurrence::reached() {
     return !is_new || calls_ >= kMost;
 }
 
-std::int64_t Recurrence::skippable(std::int64_t left) { return reached() ? left / period_ * period_ : 0; }
+std::int64_t SteadyState::skippable(std::int64_t left) { return reached() ? left / period_ * period_ : 0; }
 
 }  // namespace headroom

@@ -45,10 +45,10 @@ Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& 
 /// Says when a program that repeats itself, such as a training its steps, was rehearsed long enough: once blocks lie in
 /// memory as after an earlier turn, all later turns are like those since then. Mostly that is the third one.
 ///
-///     for (Recurrence steps(dry); !steps.reached();) step();
-class Recurrence {
+///     for (SteadyState steps(dry); !steps.reached();) step();
+class SteadyState {
   public:
-    explicit Recurrence(Context& context) : memory_(context.memory()) {}
+    explicit SteadyState(Context& context) : memory_(context.memory()) {}
     /// Before the first turn and after each. Also true after a few that never come back to the same.
     bool reached();
     /// After each of a given number of turns, such as micro-batches in a step: how many of the `left` next ones may be

@@ -48,7 +48,7 @@ void DataLoaderCursor::check_dataset(std::int64_t samples) const {
                                 sampler_.samples(), samples));
 }
 
-void DataLoaderCursor::divide(const LoaderShare& share) {
+void DataLoaderCursor::divide(const DataShard& share) {
     if (in_step_ != share_.rank) throw Error("loader: batches are shared out between steps, not within one");
     if (share.rank < 0 || share.rank >= share.ranks)
         throw Error(fmt::format("loader: there is no rank {} of {}", share.rank, share.ranks));
@@ -76,7 +76,7 @@ std::int64_t DataLoaderCursor::end_place() const {
     std::int64_t end = 0;
     if (__builtin_mul_overflow(options_.epochs, sampler_.batches(), &end)) return Sampler::kEndless;
     const std::int64_t left = std::max<std::int64_t>(0, end - (task() - in_step_));
-    return left / share_.step * step_batches() + turns_of(share_.rank, share_.ranks, left % share_.step);
+    return left / share_.step * step_batches() + round_robin_count(share_.rank, share_.ranks, left % share_.step);
 }
 
 void DataLoaderCursor::advance() {

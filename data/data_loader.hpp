@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <headroom/core/round_robin.hpp>
 #include <headroom/core/state_dict.hpp>
-#include <headroom/core/turns.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/data/prefetcher.hpp>
 #include <headroom/data/sampler.hpp>
@@ -51,7 +51,7 @@ struct DataLoaderState {
 
 /// The batches of a loader among several ranks that train together: in each `step` of them, rank r has those with the
 /// numbers r, r + ranks, r + 2 ranks and so on. The position of the loader is that of all ranks.
-struct LoaderShare {
+struct DataShard {
     int rank = 0, ranks = 1;
     std::int64_t step = 1;
 };
@@ -71,7 +71,7 @@ class DataLoaderCursor {
     const Sampler& sampler() const { return sampler_; }
     const DataLoaderOptions& options() const { return options_; }
     /// Errors: Error for a rank that does not exist, a step without a batch for each rank, or within a step.
-    void divide(const LoaderShare& share);
+    void divide(const DataShard& share);
 
     enum class Next { batch, end_of_epoch, end };
     /// The batch or end of epoch at this position.
@@ -102,11 +102,11 @@ class DataLoaderCursor {
 
   private:
     DataLoaderState position(std::int64_t epoch, std::int64_t batch) const;
-    std::int64_t step_batches() const { return turns_of(share_.rank, share_.ranks, share_.step); }
+    std::int64_t step_batches() const { return round_robin_count(share_.rank, share_.ranks, share_.step); }
 
     Sampler sampler_;
     DataLoaderOptions options_;
-    LoaderShare share_;
+    DataShard share_;
     std::int64_t epoch_ = 0;
     std::int64_t batch_ = 0;    ///< past the epoch's last if the epoch's end has not been told yet
     std::int64_t in_step_ = 0;  ///< the number of the batch in its step
@@ -169,7 +169,7 @@ class DataLoader {
     double seconds_waited() const { return waited_.count(); }
 
     /// From the next batch on, only those of a share are read. Errors: as DataLoaderCursor::divide.
-    void divide(const LoaderShare& share) {
+    void divide(const DataShard& share) {
         cursor_.divide(share);
         prefetcher_.reset();
     }

@@ -178,12 +178,12 @@ class LinkedGroup final : public NcclGroup {
     void abort() override { link_.abort(); }
 
   private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
-        hosts_->exchange(send, sends, receive, receives);
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
+        hosts_->all_to_all(send, sends, receive, receives);
     }
-    void do_exchange_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                        std::span<const Extent> receives) override {
+    void do_all_to_all_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                          std::span<const Extent> receives) override {
         if (!link_.joined()) link_.join(*stream.device, [&] { return id_of_first(); });
         link_.exchange(*stream.device, send, sends, receive, receives);
     }
@@ -191,7 +191,7 @@ class LinkedGroup final : public NcclGroup {
         NcclId id;
         if (rank() == 0) id = link_.make_id();
         const std::string own(id.internal, rank() == 0 ? sizeof(id.internal) : 0);
-        const std::string of_first = gather(*hosts_, own)[0];
+        const std::string of_first = all_gather(*hosts_, own)[0];
         std::memcpy(id.internal, of_first.data(), sizeof(id.internal));
         return id;
     }

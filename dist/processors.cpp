@@ -24,7 +24,7 @@ int Processors::count() const { return std::max(1, CPU_COUNT(&set)); }
 int Processors::sharing(Group& hosts) const {
     const std::string own(reinterpret_cast<const char*>(&set), sizeof(set));
     int ranks = 0;
-    for (const std::string& other : gather(hosts, own + machine)) {
+    for (const std::string& other : all_gather(hosts, own + machine)) {
         cpu_set_t both;
         std::memcpy(&both, other.data(), sizeof(both));
         CPU_AND(&both, &both, &set);

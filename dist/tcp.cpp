@@ -127,8 +127,8 @@ class TcpGroup final : public Group {
         }
     };
 
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
         if (sockets_.empty()) throw Error(fmt::format("rank {}: an earlier exchange has failed", rank()));
         try {
             const auto own = static_cast<std::size_t>(rank());

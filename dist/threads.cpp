@@ -60,8 +60,8 @@ class ThreadGroup final : public Group {
         : Group(rank, ranks), meeting_(std::move(meeting)) {}
 
   private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
         meeting_->post(rank()) = {send, sends};
         meeting_->wait();
         bool agree = true;

@@ -138,7 +138,7 @@ std::vector<Socket> meet(Group& hosts, const std::string& first_host, double sec
     } catch (const Error& error) {
         why_not = error.what();
     }
-    invitation = Invitation::of(gather(hosts, invitation.text())[0]);
+    invitation = Invitation::of(all_gather(hosts, invitation.text())[0]);
     const Hello own{.rank = hosts.rank(), .ranks = hosts.ranks(), .job = invitation.job};
     std::vector<Socket> connections;
     try {
@@ -185,7 +185,7 @@ std::shared_ptr<Watch> Watch::begin(Group& hosts, const std::string& first_host,
                                     double meeting) {
     std::string own;
     std::vector<Socket> connections = meet(hosts, first_host, meeting, own);
-    for (const std::string& reason : gather(hosts, own)) {
+    for (const std::string& reason : all_gather(hosts, own)) {
         if (why_not.empty()) why_not = reason;
     }
     if (!why_not.empty()) connections.clear();

@@ -48,8 +48,8 @@ class MpiGroup final : public Group {
     MpiGroup(const headroom_mpi_table* mpi, int rank, int ranks) : Group(rank, ranks), mpi_(mpi) {}
 
   private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
         const auto extents = [](std::span<const Extent> ours) {
             std::vector<headroom_mpi_extent> theirs;
             for (const Extent& extent : ours) theirs.push_back({extent.offset, extent.bytes});
@@ -122,7 +122,7 @@ double seconds(const char* name, double told) {
 
 /// Errors: Error, on all ranks, if two of them have a GPU of the same UUID.
 void refuse_one_gpu_twice(Group& hosts, const std::string& uuid) {
-    const std::vector<std::string> all = gather(hosts, uuid);
+    const std::vector<std::string> all = all_gather(hosts, uuid);
     for (std::size_t q = 0; q < all.size(); ++q) {
         const std::size_t r = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[q]) - all.begin());
         if (r < q) {

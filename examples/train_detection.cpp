@@ -224,7 +224,7 @@ class DetectionTask final : public training::DataTask<Examples> {
         return names;
     }
 
-    training::Validation validate(const training::Watch& watch) override {
+    training::Validation validate(const training::ProgressCallback& watch) override {
         // Each validation draws the same anchors and regions.
         const std::uint64_t counter = context().random_counter();
         context().set_random_counter(0);

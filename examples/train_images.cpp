@@ -169,7 +169,7 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
         return cross_entropy(model_(batch[0]), batch[1], {.label_smoothing = flags_.label_smoothing});
     }
 
-    training::Validation validate(const training::Watch& watch) override {
+    training::Validation validate(const training::ProgressCallback& watch) override {
         training::MeanLoss mean;
         training::Accuracy accuracy;
         training::ClassesSeen classes(images_.classes);

@@ -138,7 +138,7 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 
-    training::Validation validate(const training::Watch& watch) override {
+    training::Validation validate(const training::ProgressCallback& watch) override {
         training::MeanLoss mean;
         training::ConfusionMatrix confusion(flags_.classes);
         training::ClassesSeen classes(flags_.classes);

@@ -21,7 +21,7 @@ std::vector<char> own_bytes(Context& context, const Array& array) {
 std::vector<char> bytes_of(Context& context, const NamedArray& entry) {
     std::vector<char> bytes = own_bytes(context, entry.array);
     if (!entry.piece) return bytes;
-    std::vector<std::byte> whole = gather(*context.group(), std::as_bytes(std::span(bytes)));
+    std::vector<std::byte> whole = all_gather(*context.group(), std::as_bytes(std::span(bytes)));
     const Geometry& geometry = entry.piece->whole;
     const View in_memory{whole.data(), entry.array.dtype, geometry.shape, geometry.strides};
     bytes.resize(whole.size());

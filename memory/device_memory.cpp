@@ -33,10 +33,7 @@ MemoryStatistics DeviceMemory::statistics() const { return impl_->statistics(); 
 std::vector<std::pair<std::string, std::size_t>> DeviceMemory::largest_paths(std::size_t count) const {
     return impl_->largest_paths(count, false);
 }
-std::vector<std::pair<std::string, std::size_t>> DeviceMemory::largest_paths_at_peak(std::size_t count) const {
-    return impl_->largest_paths(count, true);
-}
-MemoryPeak DeviceMemory::peak() const { return impl_->peak(); }
+MemoryPeak DeviceMemory::peak(std::size_t paths) const { return impl_->peak(paths); }
 void DeviceMemory::reset_peak() { impl_->reset_peak(); }
 std::size_t DeviceMemory::trim() { return impl_->trim(); }
 void DeviceMemory::begin_step() noexcept { impl_->begin_step(); }
@@ -48,7 +45,6 @@ std::size_t DeviceMemory::limit() const { return impl_->limit(); }
 void DeviceMemory::on_out_of_memory(std::function<bool(const MemoryReport&)> handler) {
     impl_->on_out_of_memory(std::move(handler));
 }
-std::vector<StreamStatistics> DeviceMemory::stream_statistics() const { return impl_->stream_statistics(); }
 std::vector<PoolStatistics> DeviceMemory::pool_statistics() const { return impl_->pool_statistics(); }
 StreamId DeviceMemory::adopt_stream(void* stream) { return impl_->adopt_stream(stream); }
 void DeviceMemory::set_limit(std::size_t bytes) { impl_->set_limit(bytes); }

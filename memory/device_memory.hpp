@@ -92,16 +92,12 @@ class DeviceMemory {
     void close_pool(PoolId pool);
 
     MemoryStatistics statistics() const;
-    /// By stream, in the order of their first use. Adds up to `statistics()`.
-    std::vector<StreamStatistics> stream_statistics() const;
     /// By pool, the common one first; closed pools are listed as long as they have memory.
     std::vector<PoolStatistics> pool_statistics() const;
     /// Live bytes by module path, descending, at most `count`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count = 10) const;
-    /// The same at the moment of `peak_allocated`.
-    std::vector<std::pair<std::string, std::size_t>> largest_paths_at_peak(std::size_t count = 10) const;
-    /// All figures of that moment.
-    MemoryPeak peak() const;
+    /// All figures at the moment of `peak_allocated`, with at most `paths` module paths.
+    MemoryPeak peak(std::size_t paths = 10) const;
     /// Sets both peaks to the present figures.
     void reset_peak();
     /// Gives every page without a live block back to the driver, except for those of open private pools, and returns

@@ -44,16 +44,6 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
-/// The blocks that were allocated for one stream.
-struct StreamStatistics {
-    StreamId stream = 0;
-    std::size_t allocated = 0;
-    std::size_t requested = 0;
-    std::uint64_t allocations = 0;
-
-    bool operator==(const StreamStatistics&) const = default;
-};
-
 /// The blocks of one pool.
 struct PoolStatistics {
     PoolId pool = 0;

@@ -75,8 +75,8 @@ void take_in_all(Exec& exec, Context& context, const Moments* own, const Running
         kernels::copy(stream, own->loss.view(), row(numbers, place, {}));
         kernels::fill(stream, own->correction, row(numbers, place + 1, {}));
     });
-    gather_rows(exec, group, moments);
-    gather_rows(exec, group, numbers);
+    all_gather_rows(exec, group, moments);
+    all_gather_rows(exec, group, numbers);
     context.tape().in_order_of_ranks([=](Exec& on, int rank) {
         running.change([&](const kernels::RunningStatistics& statistics) {
             on.launch([&](auto& stream) {

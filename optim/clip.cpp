@@ -26,8 +26,8 @@ void sum_over_parts(Parameters& parameters, const Array& result) {
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, squares.view()); });
     std::vector<std::int64_t> begins;
     for (int part = 0; part <= Group::kParts; ++part) begins.push_back(part * columns);
-    const std::vector<Share> rows = shares_of(begins, ranks);
-    const Share& own = rows[static_cast<std::size_t>(rank)];
+    const std::vector<ShardRange> rows = shard_ranges(begins, ranks);
+    const ShardRange& own = rows[static_cast<std::size_t>(rank)];
     for (std::int64_t i = own.first; i < own.first + own.count; ++i) {
         const GradientSegment& segment = segments[static_cast<std::size_t>(i % columns)];
         const auto number = static_cast<std::size_t>(i / columns);
@@ -36,7 +36,7 @@ void sum_over_parts(Parameters& parameters, const Array& result) {
         const Array gradients = part(segment.own_gradients, begin - segment.own.first, count);
         exec.run<kernels::SumOfSquaresPlan>(gradients.view(), part(squares, i, 1).view(), 0.0f);
     }
-    if (ranks > 1) gather_shares(exec, *context.group(), squares, rows);
+    if (ranks > 1) all_gather(exec, *context.group(), squares, rows);
     exec.run<kernels::SumPlan>(squares.view(), 1.0, part(result, 0, 1).view(), 0.0f);
 }
 

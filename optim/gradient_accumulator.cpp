@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/round_robin.hpp>
 #include <headroom/core/state_counter.hpp>
-#include <headroom/core/turns.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
 #include <headroom/optim/internal/gradients.hpp>
@@ -285,7 +285,7 @@ void GradientAccumulator::number_step() {
 
 /// In the step that was announced.
 std::int64_t GradientAccumulator::own_micro_batches() const {
-    return turns_of(group_ ? group_->rank() : 0, ranks(), plan_->micro_batches);
+    return round_robin_count(group_ ? group_->rank() : 0, ranks(), plan_->micro_batches);
 }
 
 void GradientAccumulator::skip(std::int64_t micro_batches) {
@@ -352,7 +352,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
 /// Whether gradients are exchanged in this round: the last one is that of rank 0, who has one in each.
 bool GradientAccumulator::exchanges() const {
     return exchange_ &&
-           (exchange_->in_each_round() || micro_batches_ + 1 == turns_of(0, ranks(), plan_->micro_batches));
+           (exchange_->in_each_round() || micro_batches_ + 1 == round_robin_count(0, ranks(), plan_->micro_batches));
 }
 
 /// In which other ranks have a micro-batch, and this one has none.
@@ -360,7 +360,7 @@ void GradientAccumulator::attend_last_round() {
     const int with = present(micro_batches_);
     ledger_.add_round(*group_, nullptr, false, with);
     exchange_->attend_round(with);
-    parameters_.context().tape().attend();
+    parameters_.context().tape().participate();
 }
 
 /// The device's share of a step.

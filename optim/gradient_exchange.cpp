@@ -64,7 +64,7 @@ void GradientExchange::abandon() noexcept {
     under_way_.clear();
 }
 
-std::vector<Share> GradientExchange::shares(const GradientSegment& segment) const {
+std::vector<ShardRange> GradientExchange::shares(const GradientSegment& segment) const {
     return summed_shares(parameters_, segment, group_->ranks());
 }
 
@@ -74,12 +74,13 @@ void GradientExchange::add(const GradientSegment& segment) {
     if (under_way_.size() == kUnderWay) finish_first();
     UnderWay added{&segment, segment.own_gradients, {}};
     if (!sharded_) {
-        const Share own = shares(segment)[static_cast<std::size_t>(group_->rank())];
+        const ShardRange own = shares(segment)[static_cast<std::size_t>(group_->rank())];
         added.own = part(segment.gradients, own.first, own.count);
     } else if (first_) {
         added.own = exec.empty_for_model({segment.own.count}, parameters_.dtype(), Category::gradients);
     }
-    if (group_) added.sum = begin_sum(exec, *group_, segment.gradients, shares(segment), present_, added.own.dtype);
+    if (group_)
+        added.sum = begin_reduce_scatter(exec, *group_, segment.gradients, shares(segment), present_, added.own.dtype);
     under_way_.push_back(std::move(added));
     if (!group_ || !on_cuda(exec.stream())) finish_first();
 }
@@ -90,7 +91,7 @@ void GradientExchange::finish_first() {
     {
         const auto& [segment, own, sum] = under_way_.front();
         if (group_) {
-            finish_sum(exec, sum, own, beta);
+            finish_reduce_scatter(exec, sum, own, beta);
         } else {
             exec.launch(
                 [&](auto& stream) { kernels::accumulate(stream, segment->gradients.view(), own.view(), 1.0f, beta); });
@@ -98,7 +99,7 @@ void GradientExchange::finish_first() {
         if (sharded_) {
             parameters_.set_own_gradients(*segment, own);
         } else if (parameters_.shards() == 1) {
-            begin_gather(exec, *group_, segment->gradients, shares(*segment));
+            begin_all_gather(exec, *group_, segment->gradients, shares(*segment));
         }
     }
     under_way_.pop_front();

@@ -217,8 +217,8 @@ void Optimizer::update_segment(const GradientSegment& segment, const Array& mult
     }
     if (const int ranks = parameters_.shards(); ranks > 1) {
         Context& context = parameters_.context();
-        begin_gather(context.exec(), *context.group(), part(values, segment.offset, segment.count),
-                     segment.shares(ranks));
+        begin_all_gather(context.exec(), *context.group(), part(values, segment.offset, segment.count),
+                         segment.shares(ranks));
     }
     parameters_.mark_changed(segment);
 }

@@ -95,7 +95,7 @@ class Optimizer {
         std::size_t group = 0;                      ///< into groups_
         const std::vector<Array>* chunk = nullptr;  ///< an array for each of the rule's
         std::int64_t offset = 0;                    ///< in parameter elements
-        Share own;                                  ///< which of the parameter's elements, padding included, have state
+        ShardRange own;                             ///< which of the parameter's elements, padding included, have state
     };
     void check_learning_rate(double learning_rate) const;
     /// Each once, its own first.

@@ -134,7 +134,7 @@ void StepLedger::add_figures(int rank, float beta) {
 void StepLedger::add_round(Group& group, const Loss* loss, bool first, int present) {
     Exec& exec = context_.exec();
     if (loss) put(*loss, 0);
-    gather_rows(exec, group, rounds_);
+    all_gather_rows(exec, group, rounds_);
     static_assert(offsetof(StepState, terms) == offsetof(StepState, loss_sum) + sizeof(double));
     for (int rank = 0; rank < present; ++rank) {
         const float beta = first && rank == 0 ? 0.0f : 1.0f;

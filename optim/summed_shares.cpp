@@ -2,8 +2,8 @@
 
 namespace headroom::optim {
 
-std::vector<Share> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks) {
-    return parameters.shards() > 1 ? segment.shares(ranks) : shares_of(segment.count, ranks);
+std::vector<ShardRange> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks) {
+    return parameters.shards() > 1 ? segment.shares(ranks) : shard_ranges(segment.count, ranks);
 }
 
 }  // namespace headroom::optim

@@ -11,6 +11,6 @@ namespace headroom::optim {
 
 /// The share of a segment's gradients that each of the ranks sums: the one whose state it has; where each rank has all
 /// state, one by the segment's size.
-std::vector<Share> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks);
+std::vector<ShardRange> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks);
 
 }  // namespace headroom::optim

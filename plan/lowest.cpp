@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include <headroom/plan/internal/borders.hpp>
+#include <headroom/plan/internal/cuts.hpp>
 #include <headroom/plan/internal/simulation.hpp>
 
 namespace headroom::plan {
@@ -34,7 +34,7 @@ class LowestSearch {
         start(Answers(program_.ops.size(), Answer::keep));
         start(Answers(program_.ops.size(), Answer::recompute));
         for (const Answers& one : known) start(one);
-        const Borders borders(program_);
+        const Cuts borders(program_);
         for (std::size_t parts = 2; parts <= program_.ops.size() / 2; parts += parts / 3 + 1) {
             for (const bool leaning : {false, true}) start(borders.cut(parts, leaning));
         }

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::string in_words(const ProgramOp& op) { return op.path.empty() ? op.op : fmt::format("{} in {}", op.op, op.path); }
 
@@ -41,7 +41,7 @@ Json json_of(const Rule& rule) {
     json["answer"] = rule.answer.choice == Answer::recompute ? "recompute"
                      : rule.answer.choice == Answer::keep    ? "keep"
                                                              : "inherit";
-    if (rule.answer.again_after) json["again_after"] = rule.answer.again_after;
+    if (rule.answer.drop_distance) json["drop_distance"] = rule.answer.drop_distance;
     return json;
 }
 
@@ -55,7 +55,7 @@ Rule rule_of(const Json& json) {
     rule.answer = {answer == "recompute" ? Answer::recompute
                    : answer == "keep"    ? Answer::keep
                                          : Answer::inherit,
-                   json.contains("again_after") ? count<std::uint32_t>(json, "again_after") : 0};
+                   json.contains("drop_distance") ? count<std::uint32_t>(json, "drop_distance") : 0};
     return rule;
 }
 

@@ -18,12 +18,12 @@
 namespace headroom::plan {
 
 /// How the samples of a step are shared out, and what the workload does otherwise.
-struct Division {
+struct MicroBatching {
     std::int64_t batch = 1;       ///< samples in a micro-batch
     std::int64_t accumulate = 1;  ///< micro-batches in a step
     std::string choice = {};      ///< one of `Workload::choices`; empty: none of them
 
-    friend bool operator==(const Division&, const Division&) = default;
+    friend bool operator==(const MicroBatching&, const MicroBatching&) = default;
 };
 
 /// An op of a program, by its place and by what it is.
@@ -39,7 +39,7 @@ struct ProgramOp {
 };
 
 struct Plan {
-    Division division = {};
+    MicroBatching division = {};
     /// Rules, for `Context::policy(Policy)`; none keeps all.
     std::optional<Policy> policy = {};
     std::size_t peak_bytes_allocated = 0;  ///< of the whole rehearsal

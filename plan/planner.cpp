@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/turns.hpp>
+#include <headroom/core/round_robin.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/policy_of.hpp>
@@ -46,8 +46,8 @@ struct Planner::Option {
 
 Planner::Planner(const Profile& profile, Workload workload, Costs costs)
     : profile_(profile.endless()), workload_(std::move(workload)), costs_(std::move(costs)) {
-    const Division& whole = workload_.division;
-    const auto add = [&](const Division& division) {
+    const MicroBatching& whole = workload_.division;
+    const auto add = [&](const MicroBatching& division) {
         if (auto made = divided(division)) divided_.push_back(std::move(made));
     };
     for (std::int64_t batch = whole.batch; batch >= 1; --batch) {
@@ -137,7 +137,7 @@ Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Con
 
 /// Null where the workload refuses smaller micro-batches than its own: a norm wants more than one value, say, or a file
 /// that is resumed is of these.
-std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
+std::unique_ptr<Planner::Divided> Planner::divided(const MicroBatching& division) {
     auto result = std::make_unique<Divided>();
     result->division = division;
     Rehearsal plain;
@@ -158,7 +158,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
         throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
 
     result->op_seconds = costs_.of(result->program);
-    result->micro_batches = turns_of(0, profile_.ranks, division.accumulate);
+    result->micro_batches = round_robin_count(0, profile_.ranks, division.accumulate);
     result->keep_all.step_seconds = costs_.step_seconds(plain.program, result->micro_batches);
     result->keep_all.measured = costs_.measured();
     result->keep_all.replayed_ops = replays_of_step(plain.program, *result);
@@ -176,11 +176,11 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
         });
         if (by_hand.program.ops.size() != result->program.ops.size()) continue;  // other casts
         // A value that waits long is brought back twice by some ways, and held by others.
-        for (const std::uint32_t again_after : {0u, kLongWait}) {
+        for (const std::uint32_t drop_distance : {0u, kLongWait}) {
             known_reserved.push_back(by_hand.peak.reserved);
             std::vector<Answer>& answers = known.emplace_back();
             for (const RecordedOp& op : by_hand.program.ops) {
-                answers.push_back(op.replays ? Answer(Answer::recompute, again_after) : Answer(Answer::keep));
+                answers.push_back(op.replays ? Answer(Answer::recompute, drop_distance) : Answer(Answer::keep));
             }
         }
     }

@@ -3,7 +3,7 @@
 // budget and is as fast as that allows. A planner rehearses the training, simulates thousands of plans of its
 // micro-batch, and rehearses the one that it answers with, so that its peak is the real one.
 //
-//     const plan::Workload workload{.run = [](Context& dry, const plan::Division& division) { steps(dry, division, 2); },
+//     const plan::Workload workload{.run = [](Context& dry, const plan::MicroBatching& division) { steps(dry, division, 2); },
 //                                   .division = {.batch = 32}};
 //     plan::Planner planner(context.profile(), workload);
 //     const plan::Plan plan = planner.fit(6'000'000'000);
@@ -31,8 +31,8 @@ struct Workload {
     /// Called once for each division that is tried and once for each plan that is rehearsed; it must do the same each
     /// time. Where micro-batches of a step record different ops, as a generator's and a discriminator's, the last one
     /// is planned: `Plan::kinds`. The peak is that of all of them.
-    std::function<void(Context& dry, const Division& division)> run = nullptr;
-    Division division = {};
+    std::function<void(Context& dry, const MicroBatching& division)> run = nullptr;
+    MicroBatching division = {};
     /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Those that `run`
     /// refuses by an Error are left out. Asked once the workload has run. What is drawn then differs, the order of
     /// samples and dropout, and results by rounding; where samples of a micro-batch depend on each other, in batch norm
@@ -99,7 +99,7 @@ class Planner {
     struct Divided;
     struct Option;
     Rehearsal rehearse(const Divided& divided, const std::function<void(Context&)>& prepare);
-    std::unique_ptr<Divided> divided(const Division& division);
+    std::unique_ptr<Divided> divided(const MicroBatching& division);
     static std::uint64_t replays_of_step(const RecordedProgram& program, const Divided& divided);
     Plan told(Plan plan, double seconds) const;
     const Plan* rehearsed(Option& option);

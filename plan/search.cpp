@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include <headroom/plan/internal/borders.hpp>
+#include <headroom/plan/internal/cuts.hpp>
 #include <headroom/plan/internal/lowest.hpp>
 #include <headroom/plan/internal/moves.hpp>
 #include <headroom/plan/internal/simulation.hpp>
@@ -100,7 +100,7 @@ class Search {
             found.lowest.push_back({one.answers, outcome.peak, outcome.seconds});
         }
         start(lowest.plans.front().answers);
-        const Borders borders(program_);
+        const Cuts borders(program_);
         for (std::size_t parts = 2; parts <= program_.ops.size() / 2; parts += parts / 3 + 1) {
             for (const bool leaning : {false, true}) start(borders.cut(parts, leaning));
         }

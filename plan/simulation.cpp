@@ -75,7 +75,7 @@ void Simulation::run_forward(std::span<const Answer> answers, std::uint32_t end)
 
 void Simulation::run_backward(std::uint32_t end) {
     const auto count = static_cast<std::uint32_t>(program_.ops.size());
-    for (ValueState& value : values_) value.has_home &= !value.held;  // what leaves the micro-batch is kept
+    for (ValueState& value : values_) value.has_recompute_region &= !value.held;  // what leaves the micro-batch is kept
     for (std::uint32_t op = count; op-- > 0;) {
         if (!program_.ops[op].differentiable) {  // no gradient reaches it
             for (const std::uint32_t value : saved_[op]) unpin(values_[value]);
@@ -83,7 +83,7 @@ void Simulation::run_backward(std::uint32_t end) {
         const auto outputs = outputs_[op];
         const bool must = std::any_of(outputs.begin(), outputs.end(),
                                       [&](auto value) { return !values_[value].present && values_[value].pins; });
-        if (ops_[op].armed && !must) disarm(op);
+        if (ops_[op].needs_replay && !must) disarm(op);
     }
     for (std::uint32_t op = count; op-- > end;) backward(op);
 }
@@ -102,22 +102,22 @@ void Simulation::set_present(ValueState& value, bool present) {
 }
 
 bool Simulation::needed(const ValueState& value) const {
-    if (!value.pins || !value.has_home) return value.pins;
+    if (!value.pins || !value.has_recompute_region) return value.pins;
     if (!in_backward_) return false;
-    return !value.again_after || value.next_use + value.again_after >= records_;
+    return !value.drop_distance || value.next_use + value.drop_distance >= records_;
 }
 
 bool Simulation::stays(std::uint32_t number) const {
     const ValueState& value = values_[number];
     if (!value.present || !needed(value)) return false;
-    if (!value.has_home || !value.again_after) return true;
+    if (!value.has_recompute_region || !value.drop_distance) return true;
     std::uint32_t uses = 0;
     for (std::uint32_t use = value.next_use; use;) {
         const auto saved = saved_[use - 1];
         uses += static_cast<std::uint32_t>(std::count(saved.begin(), saved.end(), number));
         const auto place = std::find(saved.begin(), saved.end(), number) - saved.begin();
         const std::uint32_t earlier = earlier_[saved_.begin(use - 1) + static_cast<std::size_t>(place)];
-        if (earlier && earlier + value.again_after < use) return false;
+        if (earlier && earlier + value.drop_distance < use) return false;
         use = earlier;
     }
     return uses == value.pins;
@@ -130,8 +130,8 @@ void Simulation::drop_if_unneeded(ValueState& value) {
 }
 
 void Simulation::arm(std::uint32_t op) {
-    if (ops_[op].armed) return;
-    ops_[op].armed = true;
+    if (ops_[op].needs_replay) return;
+    ops_[op].needs_replay = true;
     arm_stack_.push_back(op);
     while (!arm_stack_.empty()) {
         const std::uint32_t next = arm_stack_.back();
@@ -139,8 +139,8 @@ void Simulation::arm(std::uint32_t op) {
         for (const std::uint32_t input : inputs_[next]) {
             ValueState& value = values_[input];
             ++value.pins;
-            if (value.present || value.producer == kNone || ops_[value.producer].armed) continue;
-            ops_[value.producer].armed = true;
+            if (value.present || value.producer == kNone || ops_[value.producer].needs_replay) continue;
+            ops_[value.producer].needs_replay = true;
             arm_stack_.push_back(value.producer);
         }
     }
@@ -152,12 +152,12 @@ void Simulation::unpin(ValueState& value) {
 }
 
 void Simulation::disarm(std::uint32_t op) {
-    ops_[op].armed = false;
+    ops_[op].needs_replay = false;
     for (const std::uint32_t input : inputs_[op]) unpin(values_[input]);
 }
 
 void Simulation::disarm_if_done(std::uint32_t op) {
-    if (!ops_[op].armed) return;
+    if (!ops_[op].needs_replay) return;
     const auto outputs = outputs_[op];
     const bool done =
         std::all_of(outputs.begin(), outputs.end(), [&](auto value) { return !values_[value].pins || stays(value); });
@@ -180,7 +180,7 @@ void Simulation::forward(std::uint32_t op, const Answer& answer) {
         set_present(values_[value], true);
     }
     const std::uint32_t last_read = program_.ops[op].overwrites;
-    const bool in_place = last_read != kNone && values_[last_read].has_home && !needed(values_[last_read]);
+    const bool in_place = last_read != kNone && values_[last_read].has_recompute_region && !needed(values_[last_read]);
     note(memory.others + live_ + memory.peak - (in_place ? values_[last_read].bytes : 0), op, false);
     records_ = op + 1;
     for (const std::uint32_t value : outputs_[op]) {
@@ -196,8 +196,8 @@ void Simulation::forward(std::uint32_t op, const Answer& answer) {
     }
     if (answer.choice == Answer::recompute) {
         for (const std::uint32_t value : outputs_[op]) {
-            values_[value].has_home = true;
-            values_[value].again_after = answer.again_after;
+            values_[value].has_recompute_region = true;
+            values_[value].drop_distance = answer.drop_distance;
         }
         arm(op);
     }
@@ -257,7 +257,7 @@ void Simulation::backward(std::uint32_t op) {
         if (value.next_use == op + 1) value.next_use = earlier_[saved_.begin(op) + i];
         if (recorded.differentiable) unpin(value);
     }
-    if (ops_[op].armed) disarm(op);
+    if (ops_[op].needs_replay) disarm(op);
     for (const std::uint32_t value : outputs_[op]) set_present(values_[value], false);
     for (const std::uint32_t value : enter_[op]) set_present(values_[value], false);  // one of the others from now on
 }

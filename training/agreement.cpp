@@ -139,7 +139,7 @@ void Session::expect_same_everywhere() {
             facts.emplace_back(name, value);
     }
     const std::string text = Json(facts).dump(-1, ' ', false, Json::error_handler_t::replace);
-    const std::vector<std::string> all = gather(*group_, text);
+    const std::vector<std::string> all = all_gather(*group_, text);
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank] != all.front()) refuse(Json::parse(all.front()), Json::parse(all[rank]), rank);
     }
@@ -151,7 +151,7 @@ void Session::expect_same_parameters() {
     if (!group_) return;
     const std::vector<double> sums = sums_of_bits(context_, parameters_.values());
     const auto* const bytes = reinterpret_cast<const char*>(sums.data());
-    const std::vector<std::string> all = gather(*group_, std::string(bytes, sums.size() * sizeof(double)));
+    const std::vector<std::string> all = all_gather(*group_, std::string(bytes, sums.size() * sizeof(double)));
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank] == all.front()) continue;
         throw Error(

@@ -16,7 +16,7 @@ std::vector<Tensor> upload_samples(data::Feed& feed, const data::SampleBatch<Tar
 
 }  // namespace
 
-void share_validation(Context& context, const std::function<void(const data::LoaderShare&)>& work,
+void share_validation(Context& context, const std::function<void(const data::DataShard&)>& work,
                       const std::function<void(Group&)>& combine) {
     Group* const group = context.group();
     if (!group) return work({});

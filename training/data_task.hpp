@@ -8,7 +8,7 @@
 //                const data::ImageDataset& validation)
 //             : DataTask(parameters, training::shuffled(training, validation, batch)), net_(nn::Path(parameters)) {}
 //         Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
-//         training::Validation validate(const training::Watch& watch) override {       // if not by the loss alone
+//         training::Validation validate(const training::ProgressCallback& watch) override {       // if not by the loss alone
 //             training::MeanLoss mean;
 //             training::Accuracy accuracy;
 //             each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::ImageBatch&) {
@@ -34,7 +34,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/turns.hpp>
+#include <headroom/core/round_robin.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/data/image_dataset.hpp>
@@ -58,7 +58,7 @@ std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& bat
 
 /// Calls `work` with what of a loader's batches is for this process, and then, where several train, `combine`. Errors:
 /// those of `work`; FileError on all of them if a FileError has left it on one.
-void share_validation(Context& context, const std::function<void(const data::LoaderShare&)>& work,
+void share_validation(Context& context, const std::function<void(const data::DataShard&)>& work,
                       const std::function<void(Group&)>& combine);
 
 /// The training data, the validation data, and their orders. A task keeps copies; copies of the library's data sets
@@ -91,13 +91,13 @@ class DataTask : public Task {
     using HostBatch = typename D::Batch;
 
     Batch batch() override { return to_tensors(next()); }
-    void divide(const data::LoaderShare& share) override { loader_.divide(share); }
+    void divide(const data::DataShard& share) override { loader_.divide(share); }
     files::CheckpointPart order() override { return loader_; }
     std::int64_t batches_per_epoch() const override { return loader_.sampler().batches(); }
     std::int64_t validation_batches() const override { return data_.in_order.batches(); }
 
     /// The mean of `loss`. Override it for more figures.
-    Validation validate(const Watch& watch) override {
+    Validation validate(const ProgressCallback& watch) override {
         MeanLoss mean;
         each_validation_batch(watch, std::tie(mean),
                               [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
@@ -131,14 +131,15 @@ class DataTask : public Task {
     /// train, each has its share of the batches, and in the end the figures of all: `combine(group)` of each is called.
     /// Errors: those of `work`; FileError on all processes if one can't read a batch.
     template <class... Figures, class Work>
-    void each_validation_batch(const Watch& watch, const std::tuple<Figures&...>& figures, const Work& work) {
+    void each_validation_batch(const ProgressCallback& watch, const std::tuple<Figures&...>& figures,
+                               const Work& work) {
         share_validation(
-            context(), [&](const data::LoaderShare& share) { each_batch(watch, share, work); },
+            context(), [&](const data::DataShard& share) { each_batch(watch, share, work); },
             [&](Group& group) { std::apply([&](Figures&... all) { (all.combine(group), ...); }, figures); });
     }
     /// The same for figures that can't be combined: each process has all of the batches.
     template <class Work>
-    void each_validation_batch(const Watch& watch, const Work& work) {
+    void each_validation_batch(const ProgressCallback& watch, const Work& work) {
         each_batch(watch, {}, work);
     }
 
@@ -151,7 +152,7 @@ class DataTask : public Task {
   private:
     /// `share`: which of the validation data's batches `work` gets.
     template <class Work>
-    void each_batch(const Watch& watch, const data::LoaderShare& share, const Work& work) {
+    void each_batch(const ProgressCallback& watch, const data::DataShard& share, const Work& work) {
         if (context().dry()) return rehearse_validation(share, work);
         data::DataLoader<D> loader(data_.validation, data_.in_order, {.workers = workers_, .epochs = 1});
         loader.divide(share);
@@ -166,10 +167,10 @@ class DataTask : public Task {
 
     /// With the first two batches and the last two, since the ones between are like the second.
     template <class Work>
-    void rehearse_validation(const data::LoaderShare& share, const Work& work) {
+    void rehearse_validation(const data::DataShard& share, const Work& work) {
         HostBatch host;
         std::vector<std::int64_t> indices;
-        const std::int64_t batches = turns_of(share.rank, share.ranks, data_.in_order.batches());
+        const std::int64_t batches = round_robin_count(share.rank, share.ranks, data_.in_order.batches());
         for (std::int64_t place = 0; place < batches;
              place = place == 1 ? std::max<std::int64_t>(2, batches - 2) : place + 1) {
             const std::int64_t i = place * share.ranks + share.rank;

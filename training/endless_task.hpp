@@ -18,7 +18,7 @@ namespace headroom::training {
 
 class EndlessTask : public Task {
   public:
-    Validation validate(const Watch&) override { return {}; }
+    Validation validate(const ProgressCallback&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
     std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
     files::CheckpointPart order() override { return order_; }

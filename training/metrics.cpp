@@ -23,8 +23,8 @@ MeanLoss::Sum MeanLoss::total() const {
 
 void MeanLoss::combine(Group& group) {
     std::vector<std::vector<Sum>> ranks;
-    for (const std::string& one :
-         gather(group, std::string(reinterpret_cast<const char*>(batches_.data()), batches_.size() * sizeof(Sum)))) {
+    for (const std::string& one : all_gather(
+             group, std::string(reinterpret_cast<const char*>(batches_.data()), batches_.size() * sizeof(Sum)))) {
         ranks.emplace_back(one.size() / sizeof(Sum));
         if (!one.empty()) std::memcpy(static_cast<void*>(ranks.back().data()), one.data(), one.size());
     }
@@ -44,7 +44,7 @@ void Accuracy::add(const Tensor& logits, const Tensor& labels) {
 
 void Accuracy::combine(Group& group) {
     const auto sum_of = [&](double own) {  // whole numbers, so that no order matters
-        const std::vector<double> ranks = gather(group, own);
+        const std::vector<double> ranks = all_gather(group, own);
         return std::accumulate(ranks.begin(), ranks.end(), 0.0);
     };
     right_ = sum_of(right_);
@@ -55,7 +55,7 @@ bool ClassesSeen::any() const { return std::ranges::find(seen_, true) != seen_.e
 
 void ClassesSeen::combine(Group& group) {
     const std::string own(seen_.begin(), seen_.end());
-    for (const std::string& rank : gather(group, own)) {
+    for (const std::string& rank : all_gather(group, own)) {
         for (std::size_t label = 0; label < rank.size(); ++label) seen_[label] = seen_[label] || rank[label] != 0;
     }
 }
@@ -84,7 +84,7 @@ void ConfusionMatrix::add(std::span<const std::int64_t> predicted, std::span<con
 }
 
 void ConfusionMatrix::combine(Group& group) {
-    const std::vector<std::byte> ranks = gather(group, std::as_bytes(std::span(counts_)));
+    const std::vector<std::byte> ranks = all_gather(group, std::as_bytes(std::span(counts_)));
     std::ranges::fill(counts_, 0);
     for (std::size_t i = 0; i < ranks.size() / sizeof(std::int64_t); ++i) {
         std::int64_t count = 0;

@@ -76,7 +76,7 @@ struct TrainerOptions {
     /// and so does a task whose samples are not independent.
     std::optional<bool> split_batch = {};
     /// What whole micro-batches recompute (`Context::policy`) is by this plan, which files of the training have, too.
-    /// `Trainer::follow` sets it.
+    /// `Trainer::apply` sets it.
     std::optional<plan::Plan> plan = {};
     /// `budget`, or what the plan was made for; 0: none. It is a limit while the training runs.
     std::size_t limit() const { return budget > 0 || !plan ? budget : plan->budget; }

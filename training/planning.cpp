@@ -38,7 +38,7 @@ TrainerOptions keeping_all(TrainerOptions options) {
 }
 
 /// As the plan's division has them. Its choice is a way of recomputing that the task knows by name.
-TrainerOptions divided(TrainerOptions options, const plan::Division& division) {
+TrainerOptions divided(TrainerOptions options, const plan::MicroBatching& division) {
     options.batch = division.batch;
     options.accumulate = division.accumulate;
     if (!division.choice.empty()) options.recompute = division.choice;
@@ -69,7 +69,7 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
             workload.choices.push_back(way.name);
         }
     }
-    workload.run = [=, options = std::move(options)](Context& dry, const plan::Division& division) {
+    workload.run = [=, options = std::move(options)](Context& dry, const plan::MicroBatching& division) {
         *rehearsed = rehearse_on(dry, task, divided(options, division));
     };
     return workload;
@@ -138,7 +138,7 @@ std::unique_ptr<plan::Planner> Trainer::planner(const Profile& profile) const {
 /// Reserved by the processes that follow a plan: the most.
 std::size_t Trainer::reserved_by_any(const plan::Plan& plan, const Profile& profile) const {
     Trainer following = *this;
-    following.follow(plan);
+    following.apply(plan);
     std::size_t most = 0;
     for (const RankReport& rank : following.rehearse_ranks(profile.endless()))
         most = std::max(most, rank.predicted_bytes_reserved);
@@ -194,7 +194,7 @@ Planned Trainer::plan(const Profile& here) const {
     return planned;
 }
 
-void Trainer::follow(const plan::Plan& plan) {
+void Trainer::apply(const plan::Plan& plan) {
     options_ = divided(keeping_all(std::move(options_)), plan.division);
     options_.plan = plan;
 }
@@ -218,7 +218,7 @@ void Trainer::check_program(const plan::Plan& plan, const Profile& profile) cons
         plan, headroom::rehearse(profile.endless(), [&](Context& dry) { rehearse_on(dry, task_, options); }).program);
 }
 
-std::optional<plan::Plan> Trainer::follow_saved(const Profile& profile) {
+std::optional<plan::Plan> Trainer::apply_saved(const Profile& profile) {
     std::optional<plan::Plan> plan = saved_plan(options_);
     if (!plan) return plan;
     try {
@@ -227,7 +227,7 @@ std::optional<plan::Plan> Trainer::follow_saved(const Profile& profile) {
         throw Error(fmt::format("the plan in {}: {}; give {} or {} in its place", options_.resume, error.what(),
                                 options_.spell("budget", ""), options_.spell("recompute", "")));
     }
-    follow(*plan);
+    apply(*plan);
     return plan;
 }
 

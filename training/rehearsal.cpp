@@ -34,7 +34,7 @@ std::size_t take_steps(Session& session) {
     const bool validates = every > 0 && session.steps_done() / every < session.steps() / every;
     const auto ended = [&] { return session.steps_done() >= session.steps(); };
     std::vector<std::size_t> live;  // bytes behind each step
-    Recurrence steps(session.context());
+    SteadyState steps(session.context());
     const auto take = [&](std::int64_t most) {
         while (most-- > 0 && !ended()) {
             session.step();
@@ -43,7 +43,7 @@ std::size_t take_steps(Session& session) {
         }
     };
     if (!validates) take(session.steps());
-    for (Recurrence rounds(session.context()); validates && !ended() && !rounds.reached();) {
+    for (SteadyState rounds(session.context()); validates && !ended() && !rounds.reached();) {
         take(every);
         session.validate();
     }

@@ -10,7 +10,7 @@
 
 #include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/core/turns.hpp>
+#include <headroom/core/round_robin.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
@@ -54,8 +54,8 @@ void check(const TrainerOptions& options) {
 /// What is known of the first micro-batch of which a rank knows something; empty if nothing is.
 std::string of_first_micro_batch(Group& group, std::int64_t number, const std::string& known) {
     constexpr double none = std::numeric_limits<double>::infinity();
-    const std::vector<double> numbers = gather(group, known.empty() ? none : static_cast<double>(number));
-    const std::vector<std::string> all = gather(group, known);
+    const std::vector<double> numbers = all_gather(group, known.empty() ? none : static_cast<double>(number));
+    const std::vector<std::string> all = all_gather(group, known);
     return all[static_cast<std::size_t>(std::ranges::min_element(numbers) - numbers.begin())];
 }
 
@@ -176,7 +176,7 @@ void Session::step() {
     const double rate = learning_rate(steps_done_ + 1);
     accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
     task_->begin_step(steps_done_);
-    Recurrence micro_batches(context_);
+    SteadyState micro_batches(context_);
     while (accumulator_->wants_more()) {
         accumulator_->accumulate(micro_batch_, *next_batch());
         const std::int64_t left = accumulator_->missing();  // of which the last one comes in any case
@@ -279,7 +279,7 @@ auto Session::evaluating(Work work) {
     return average_ ? average_->evaluate(work) : work();
 }
 
-Validation Session::validate(const Watch& watch) {
+Validation Session::validate(const ProgressCallback& watch) {
     expect_same_parameters();
     const std::uint64_t counter = context_.random_counter();
     std::optional<Validation> validation;
@@ -314,10 +314,11 @@ std::vector<std::vector<std::int64_t>> Session::work_of_ranks() {
     std::vector<std::vector<std::int64_t>> work;
     for (int rank = 0; rank < ranks; ++rank) {
         const bool has_last = batches > 0 && (batches - 1) % ranks == rank;  // which may be smaller
-        work.push_back({turns_of(rank, ranks, options_.accumulate), turns_of(rank, ranks, batches), has_last ? 1 : 0});
+        work.push_back({round_robin_count(rank, ranks, options_.accumulate), round_robin_count(rank, ranks, batches),
+                        has_last ? 1 : 0});
     }
     for (const GradientSegment& segment : parameters_.segments()) {
-        const std::vector<Share> shares = optim::summed_shares(parameters_, segment, ranks);
+        const std::vector<ShardRange> shares = optim::summed_shares(parameters_, segment, ranks);
         for (std::size_t rank = 0; rank < work.size(); ++rank) work[rank].push_back(shares[rank].count);
     }
     return work;

@@ -60,7 +60,7 @@ class Session {
 
     /// Over the validation data, in evaluation mode, with the averaged weights if there are some. Changes nothing of
     /// the training. Errors: also UnreadableBatch.
-    Validation validate(const Watch& watch = [](std::int64_t, std::int64_t) {});
+    Validation validate(const ProgressCallback& watch = [](std::int64_t, std::int64_t) {});
     /// The number of batches of a validation.
     std::int64_t validation_batches() const { return task_->validation_batches(); }
     /// Steps between validations; 0: only after the last step.

@@ -5,7 +5,7 @@
 
 namespace headroom::training {
 
-void Task::divide(const data::LoaderShare& /*share*/) {
+void Task::divide(const data::DataShard& /*share*/) {
     throw Error("the task's data can't be shared out among processes: it does not override Task::divide");
 }
 

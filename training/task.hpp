@@ -42,7 +42,7 @@ struct Validation {
 };
 
 /// Called after each batch of a validation, with the numbers of done batches and of all.
-using Watch = std::function<void(std::int64_t done, std::int64_t all)>;
+using ProgressCallback = std::function<void(std::int64_t done, std::int64_t all)>;
 
 /// Made once for the rehearsal and once for the training, each time in another context. The trainer sets modes,
 /// precision and policies.
@@ -58,7 +58,7 @@ class Task {
     virtual void recompute(const std::string& /*name*/) {}
     /// Called before the first micro-batch where several processes train: from now on `batch` has those of this one
     /// alone. Errors: Error if the task's data can't be shared out, as that of a task which does not override this.
-    virtual void divide(const data::LoaderShare& share);
+    virtual void divide(const data::DataShard& share);
     /// False: the loss of a sample depends on the others of its micro-batch, as a contrastive one's does, so that
     /// smaller micro-batches are another objective. Then no plan splits a batch, and nobody advises it. Ops that couple
     /// samples say so themselves (`OpInfo::couples_samples`).
@@ -77,7 +77,7 @@ class Task {
     /// step, beside the loss.
     virtual std::vector<std::string> figures() const { return {}; }
     /// Over all of the validation data, in evaluation mode. Calls `watch` after each batch.
-    virtual Validation validate(const Watch& watch) = 0;
+    virtual Validation validate(const ProgressCallback& watch) = 0;
     /// The number of batches of a validation.
     virtual std::int64_t validation_batches() const = 0;
     /// The number of micro-batches of a pass over the training data; `data::Sampler::kEndless` if it has no end.

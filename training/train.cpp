@@ -85,7 +85,7 @@ StepCounts operator-(const StepCounts& a, const StepCounts& b) {
 std::vector<RankReport> gather_ranks(Group& group, const RankReport& own) {
     static_assert(std::is_trivially_copyable_v<RankReport>);
     std::vector<RankReport> ranks;
-    for (const std::string& one : gather(group, std::string(reinterpret_cast<const char*>(&own), sizeof(own))))
+    for (const std::string& one : all_gather(group, std::string(reinterpret_cast<const char*>(&own), sizeof(own))))
         std::memcpy(static_cast<void*>(&ranks.emplace_back()), one.data(), sizeof(own));
     return ranks;
 }
@@ -358,7 +358,7 @@ Report Trainer::train_as_told(Context& context, const Forecast& forecast) const 
     const MemoryStatistics memory = context.memory().statistics();
     report.peak_bytes_allocated = memory.peak_allocated;
     report.peak_bytes_reserved = memory.peak_reserved;
-    report.used = used_beside(context);
+    report.used = unaccounted_device_bytes(context);
     report.forecast = forecast;
     if (Group* group = context.group()) {
         RankReport& own = report.ranks.front();

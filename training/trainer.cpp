@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/core/turns.hpp>
+#include <headroom/core/round_robin.hpp>
 #include <headroom/training/history_file.hpp>
 #include <headroom/training/internal/rehearsal.hpp>
 #include <headroom/training/say.hpp>
@@ -35,7 +35,7 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
                 dry, file, title() + ", rehearsed", [&] { forecast = rehearse(dry); }, history);
         });
         const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
-        const std::int64_t own = turns_of(profile.rank, profile.ranks, options_.accumulate);
+        const std::int64_t own = round_robin_count(profile.rank, profile.ranks, options_.accumulate);
         forecast.step_seconds = costs.step_seconds(rehearsal.program, own);
         forecast.idle_policies = idle_policies(forecast.policies, rehearsal.program);
         forecast.replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(own);
@@ -77,9 +77,9 @@ Report Trainer::run(Context& context) {
     std::optional<Planned> planned;
     if (options_.budget > 0) {
         planned = plan(context.profile());
-        follow(planned->plan);
+        apply(planned->plan);
     } else if (!options_.plan && options_.recompute.empty()) {
-        follow_saved(context.profile());
+        apply_saved(context.profile());
     }
     if (context.dry()) {
         Report report;

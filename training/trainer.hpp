@@ -109,7 +109,7 @@ struct Report {
     std::optional<double> loading_share;  ///< of the steps' time: how long they waited for their batches
     std::size_t peak_bytes_allocated = 0;
     std::size_t peak_bytes_reserved = 0;
-    std::optional<std::size_t> used;  ///< `used_beside`, when the last step was done
+    std::optional<std::size_t> used;  ///< `unaccounted_device_bytes`, when the last step was done
     std::string graph_refusal;        ///< why not all work was done by graphs, or empty
     std::string state_sha256;         ///< of parameters, optimizer state and random position
     std::vector<RankReport> ranks;    ///< of all processes, on each; empty if there is one
@@ -145,14 +145,14 @@ class Trainer {
     /// What plans go by from now on.
     void use(plan::Costs costs) { options_.costs = std::move(costs); }
     /// From now on the options are those of the plan.
-    void follow(const plan::Plan& plan);
+    void apply(const plan::Plan& plan);
     /// For a plan that was made before. Errors: Error that names the first op that differs if it is for another
     /// program, or if a training that is resumed has another micro-batch.
     void check(const plan::Plan& plan, const Profile& profile) const;
     /// If the training to resume was saved with a plan, it is followed from now on, and returned. `run` does that by
     /// itself where the options have neither a budget nor a way of recomputing. Errors: Error if the file or its plan
     /// is damaged, or the plan is for another program.
-    std::optional<plan::Plan> follow_saved(const Profile& profile);
+    std::optional<plan::Plan> apply_saved(const Profile& profile);
 
     /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
     /// history describes this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report

@@ -205,7 +205,7 @@ void run(Flags flags) {
            {"peak_reserved", measured.peak_reserved},
            {"predicted_allocated", predicted.allocated},
            {"predicted_reserved", predicted.reserved},
-           {"used", used_beside(context).value_or(0)},
+           {"used", unaccounted_device_bytes(context).value_or(0)},
            {"attention", kernels::attention_library(stream)},
            {"products", kernels::matmul_library(stream)}});
 }

@@ -24,7 +24,7 @@ bool overlap(const View& a, const View& b) {
 }  // namespace
 
 // The array is let go: were it held, asking for another view of the same value would copy the gradient.
-const JointTarget& JointTargets::add(int input, const GradTarget& target) {
+const JointTarget& JointTargets::add(int input, const GradientDestination& target) {
     JointTarget& next = targets_[static_cast<std::size_t>(input)];
     if (!target) return next;
     const View view = target.view();

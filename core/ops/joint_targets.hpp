@@ -37,7 +37,7 @@ class JointTargets {
     const JointTarget& ask(int input, Array& spent) { return add(input, sink_.destination(input, spent)); }
 
   private:
-    const JointTarget& add(int input, const GradTarget& target);
+    const JointTarget& add(int input, const GradientDestination& target);
 
     Exec& exec_;
     GradSink& sink_;

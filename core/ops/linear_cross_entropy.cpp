@@ -146,7 +146,7 @@ void give_kept(Exec& exec, LinearCrossEntropy::Kept& kept, const View& dloss, Gr
                 fmt::format("linear_cross_entropy: {} must require a gradient before the loss is computed", name));
         }
         const View values = gradient.view(), factors = kernels::broadcast_to(ratio.view(), values.shape);
-        const GradTarget target = sink.destination(input, gradient);
+        const GradientDestination target = sink.destination(input, gradient);
         exec.launch([&](auto& stream) {
             kernels::map_backward_a(stream, kernels::Mul{}, values, factors, values, target.beta, target.view());
         });

@@ -124,7 +124,7 @@ void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const T
     for (const PendingUpdate& update : updates) {
         exec_.set_path(update.path);
         exec_.located([&] { update.run(exec_, &sum); });
-        if (update.attend) attendances_.emplace_back(update.path, update.attend);
+        if (update.participate) attendances_.emplace_back(update.path, update.participate);
     }
     run_changes();
 }
@@ -137,7 +137,7 @@ void Tape::run_changes() {
     }
 }
 
-void Tape::attend() {
+void Tape::participate() {
     for (const auto& [path, attendance] : attendances_) {
         exec_.set_path(path);
         exec_.located([&] { attendance(exec_); });
@@ -147,7 +147,7 @@ void Tape::attend() {
 
 void Tape::seed(const Tensor& loss, double value) {
     exec_.set_path(0);
-    const GradTarget target = grad_target(*loss.value(), loss.geometry(), nullptr);
+    const GradientDestination target = grad_target(*loss.value(), loss.geometry(), nullptr);
     if (target.beta == 0.0f) {
         exec_.launch([&](auto& stream) { kernels::fill(stream, value, target.view()); });
         return;
@@ -161,7 +161,7 @@ void Tape::seed(const Tensor& loss, double value) {
 
 void Tape::seed(const Tensor& loss, const Array& value) {
     exec_.set_path(0);
-    const GradTarget target = grad_target(*loss.value(), loss.geometry(), nullptr);
+    const GradientDestination target = grad_target(*loss.value(), loss.geometry(), nullptr);
     const View one{value.view().data, value.dtype, {}, {}};
     exec_.launch([&](auto& stream) { kernels::accumulate(stream, one, target.view(), 1.0f, target.beta); });
 }
@@ -186,7 +186,7 @@ const Value* Tape::sweep() noexcept {
                 if (slot.value) unpin(*slot.value);
             }
         }
-        if (record.armed && !must_replay(record)) disarm(record);
+        if (record.needs_replay && !must_replay(record)) disarm(record);
     }
     return blocked;
 }
@@ -271,7 +271,7 @@ Value* Tape::receiver(const Slot& slot) {
     return value;
 }
 
-GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
+GradientDestination Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
     Array& grad = value.grad;
     const bool whole = value.whole(geometry);
     const bool first = !grad.defined();
@@ -307,13 +307,13 @@ int GradSink::inputs() const { return record_->n_inputs; }
 
 const Shape& GradSink::shape(int i) const { return record_->inputs[i].geometry.shape; }
 
-GradTarget GradSink::destination(int i) {
+GradientDestination GradSink::destination(int i) {
     if (!wanted(i)) return {};
     const Slot& slot = record_->inputs[i];
     return tape_->grad_target(*Tape::receiver(slot), slot.geometry, nullptr);
 }
 
-GradTarget GradSink::destination(int i, Array& spent) {
+GradientDestination GradSink::destination(int i, Array& spent) {
     if (!wanted(i)) return {};
     const Slot& slot = record_->inputs[i];
     return tape_->grad_target(*Tape::receiver(slot), slot.geometry, &spent);
@@ -333,7 +333,7 @@ void GradSink::give(int i, Array gradient) {
         value.grad = {std::move(gradient.buffer), gradient.dtype, {value.array.shape(), value.array.strides()}};
         return;
     }
-    const GradTarget target = tape_->grad_target(value, slot.geometry, nullptr);
+    const GradientDestination target = tape_->grad_target(value, slot.geometry, nullptr);
     tape_->exec().launch(
         [&](auto& stream) { kernels::accumulate(stream, gradient.view(), target.view(), 1.0f, target.beta); });
 }

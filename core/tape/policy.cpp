@@ -21,7 +21,7 @@ std::string Rule::to_string() const {
     if (ordinal) text += fmt::format(" op {}", *ordinal);
     constexpr const char* kChoices[] = {"inherit", "keep", "recompute"};
     text += fmt::format(": {}", kChoices[answer.choice]);
-    if (answer.again_after) text += fmt::format(", again after {} ops", answer.again_after);
+    if (answer.drop_distance) text += fmt::format(", again after {} ops", answer.drop_distance);
     return text;
 }
 
@@ -94,7 +94,7 @@ Policy recompute_cheap() {
     const auto cheap = [](const Candidate& op) -> Answer {
         const bool pays = 2 * op.pinned_bytes <= op.bytes && op.replays <= 2;
         if (op.info.cost != Cost::cheap || !pays) return Answer::keep;
-        return {Answer::recompute, /*again_after=*/16};
+        return {Answer::recompute, /*drop_distance=*/16};
     };
     return Policy(cheap, "recompute_cheap");
 }

@@ -33,10 +33,10 @@ struct Answer {
     /// Of `recompute`: a value that backward has brought back is held until its last use. With a number, it is dropped
     /// once more where its next use is so many recorded ops away or more: what crosses a model from its beginning to
     /// its end, as in a U-Net.
-    std::uint32_t again_after = 0;
+    std::uint32_t drop_distance = 0;
 
-    constexpr Answer(Choice choice = inherit, std::uint32_t again_after = 0)
-        : choice(choice), again_after(again_after) {}  // NOLINT(google-explicit-constructor)
+    constexpr Answer(Choice choice = inherit, std::uint32_t drop_distance = 0)
+        : choice(choice), drop_distance(drop_distance) {}  // NOLINT(google-explicit-constructor)
     friend constexpr bool operator==(const Answer&, const Answer&) = default;
 };
 

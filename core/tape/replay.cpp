@@ -71,7 +71,7 @@ void Tape::disarm_if_done(Record& record) noexcept {
     const auto values = record.values();
     const bool done =
         std::all_of(values.begin(), values.end(), [&](const Value* value) { return !value->pins || stays(*value); });
-    if (done && record.armed && !needs_last_of(record)) disarm(record);
+    if (done && record.needs_replay && !needs_last_of(record)) disarm(record);
 }
 
 void Tape::replay(Record& record) {

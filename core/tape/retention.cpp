@@ -1,4 +1,5 @@
-// Which values keep their storage: pins, armed records and the retention rule; and which give it to an output.
+// Which values keep their storage: pins, records that need replay and the retention rule; and which give it to an
+// output.
 #include <algorithm>
 #include <bit>
 
@@ -9,22 +10,22 @@ namespace headroom {
 
 /// True if backward has a use for the value that is worth its storage.
 bool Tape::needed(const Value& value) const {
-    if (!value.pins || !value.home) return value.pins;
-    if (!value.home->contains(cursor_)) return false;
-    return !value.again_after || value.next_use + value.again_after >= records_.size();
+    if (!value.pins || !value.recompute_region) return value.pins;
+    if (!value.recompute_region->contains(cursor_)) return false;
+    return !value.drop_distance || value.next_use + value.drop_distance >= records_.size();
 }
 
 /// True if the storage, which is there, will not go before the last use.
 bool Tape::stays(const Value& value) const {
     if (value.missing() || !needed(value)) return false;
-    if (!value.home || !value.again_after) return true;
+    if (!value.recompute_region || !value.drop_distance) return true;
     std::uint32_t uses = 0;
     for (std::uint32_t use = value.next_use; use;) {
         const auto slots = records_[use - 1]->saved_slots();
         const auto is = [&](const Slot& slot) { return slot.value == &value; };
         uses += static_cast<std::uint32_t>(std::count_if(slots.begin(), slots.end(), is));
         const std::uint32_t earlier = std::find_if(slots.begin(), slots.end(), is)->earlier;
-        if (earlier && earlier + value.again_after < use) return false;
+        if (earlier && earlier + value.drop_distance < use) return false;
         use = earlier;
     }
     return uses == value.pins;  // else a replay of something else needs it, too
@@ -50,8 +51,8 @@ void Tape::unpin(Value& value) noexcept {
 
 /// A missing, pinned input arms its own producer: a worklist, since chains are as long as programs.
 void Tape::arm(Record& record) noexcept {
-    if (record.armed) return;
-    record.armed = true;
+    if (record.needs_replay) return;
+    record.needs_replay = true;
     const std::size_t bottom = arm_stack_.size();
     arm_stack_.push_back(&record);
     while (arm_stack_.size() > bottom) {
@@ -61,25 +62,25 @@ void Tape::arm(Record& record) noexcept {
             if (!slot.value) continue;
             ++slot.value->pins;
             Record* producer = slot.value->producer;
-            if (!slot.value->missing() || !producer || producer->armed) continue;
-            producer->armed = true;
+            if (!slot.value->missing() || !producer || producer->needs_replay) continue;
+            producer->needs_replay = true;
             arm_stack_.push_back(producer);
         }
     }
 }
 
 void Tape::disarm(Record& record) noexcept {
-    record.armed = false;
+    record.needs_replay = false;
     for (const Slot& slot : record.input_slots()) {
         if (slot.value) unpin(*slot.value);
     }
 }
 
-/// True if the inputs of a record that is not armed are there, or will be made again.
+/// True if the inputs of a record that is not needs_replay are there, or will be made again.
 bool Tape::repeatable(const Record& record) {
     const auto slots = record.input_slots();
     return std::all_of(slots.begin(), slots.end(), [](const Slot& slot) {
-        return !slot.value || !slot.value->missing() || (slot.value->producer && slot.value->producer->armed);
+        return !slot.value || !slot.value->missing() || (slot.value->producer && slot.value->producer->needs_replay);
     });
 }
 
@@ -97,7 +98,7 @@ bool Tape::stealable(const Tensor& input) const {
     const bool sole = value->users == 1 && value->holds == 0 && value->array.buffer.unique();
     // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be
     // too.
-    const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
+    const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->recompute_region));
     const bool trained = !value->producer && value->requires_grad && !value->consumed;
     if (!sole || wanted || trained) return false;
     return !needed(*value) && value->whole(input.geometry());

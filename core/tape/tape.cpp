@@ -208,17 +208,17 @@ Candidate Tape::candidate_of(const Record& record) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Value* const value = inputs[i].value;
         if (!value || !value->producer || uses_of(value, inputs.first(i)) > 0) continue;
-        if (value->home) candidate.replays = std::max(candidate.replays, value->replays + 1);
+        if (value->recompute_region) candidate.replays = std::max(candidate.replays, value->replays + 1);
         const std::uint32_t saved = record.differentiable ? uses_of(value, record.saved_slots()) : 0;
-        const std::uint32_t own = saved + (record.armed ? uses_of(value, inputs) : 0);
-        const bool kept = saved > 0 || value->home || value->pins > own;
+        const std::uint32_t own = saved + (record.needs_replay ? uses_of(value, inputs) : 0);
+        const bool kept = saved > 0 || value->recompute_region || value->pins > own;
         if (!kept) candidate.pinned_bytes += bytes_of(*value);
     }
     return candidate;
 }
 
 /// The innermost answer other than inherit decides.
-Tape::Home Tape::home_of(TapeRegion* innermost, Record& record) {
+Tape::RecomputeRegion Tape::recompute_region_of(TapeRegion* innermost, Record& record) {
     TapeRegion* region = innermost ? innermost->deciding : nullptr;
     if (!region) return {};
     const Candidate candidate = candidate_of(record);
@@ -227,7 +227,7 @@ Tape::Home Tape::home_of(TapeRegion* innermost, Record& record) {
         const Answer answer = (*region->policy)(candidate);
         if (answer.choice == Answer::recompute && kept) return {.movable = true};
         if (answer.choice == Answer::recompute) {
-            return {.interval = &region->records, .replays = candidate.replays, .again_after = answer.again_after};
+            return {.interval = &region->records, .replays = candidate.replays, .drop_distance = answer.drop_distance};
         }
         kept |= answer.choice == Answer::keep;
     }
@@ -253,8 +253,8 @@ void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs
             pin(*slot.value);
         }
     }
-    const Home home = home_of(region_, record);
-    for (Value* value : record.values()) set_home(*value, home);
+    const RecomputeRegion home = recompute_region_of(region_, record);
+    for (Value* value : record.values()) set_recompute_region(*value, home);
     if (home.interval || home.movable) arm(record);
     if (observer_) observer_->recorded(record);
     for (std::size_t i = op.n_outputs; i < record.n_produced; ++i) drop_if_unneeded(*record.produced[i]);
@@ -300,11 +300,11 @@ void Tape::pop_record() noexcept {
         if (slot.value->next_use == record.index + 1) slot.value->next_use = slot.earlier;
         if (record.differentiable) unpin(*slot.value);
     }
-    if (record.armed) disarm(record);
+    if (record.needs_replay) disarm(record);
     for (Value* value : record.values()) {
         forget_cast(*value);
         value->producer = nullptr;
-        value->home = nullptr;
+        value->recompute_region = nullptr;
         value->reached = false;
         const bool keep_grad = value->retains_grad && value->users;
         if (!keep_grad) value->grad = {};
@@ -392,9 +392,9 @@ void Tape::close_region() noexcept {
     if (region.policy && region.records.first < records_.size()) {
         for_each_held(region, [&](Value& value) {
             Record& producer = *value.producer;
-            if (!producer.armed && !repeatable(producer)) return;  // was to be kept when it was recorded
-            const Home home = home_of(region_, producer);
-            set_home(value, home);
+            if (!producer.needs_replay && !repeatable(producer)) return;  // was to be kept when it was recorded
+            const RecomputeRegion home = recompute_region_of(region_, producer);
+            set_recompute_region(value, home);
             if (home.interval || home.movable) arm(producer);
         });
     }

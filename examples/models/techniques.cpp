@@ -145,7 +145,7 @@ Rows plans(const Setup& setup) {
         Row& row = rows.emplace_back(setup.row("plan", memory::format_bytes(budget)));
         row.budget = budget;
         Trainer trainer = setup.trainer(row);
-        trainer.follow(plan);
+        trainer.apply(plan);
         row.options = trainer.options();
     };
     const auto planner = planner_of(setup);

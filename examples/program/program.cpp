@@ -94,7 +94,7 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
 void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& profile, Summary& summary) {
     try {
         const training::Planned planned = trainer.plan(profile);
-        trainer.follow(planned.plan);
+        trainer.apply(planned.plan);
         say("plan: {}; the least budget found is {}, keeping all takes {}", planned.plan.to_string(),
             size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
         if (flags.explain) fmt::print("{}", planned.explanation);
@@ -264,10 +264,10 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         const plan::Plan plan = plan::read_plan(flags.plan);
         trainer.check(plan, profile);
         expect_of_plan(flags, plan, flags.plan);
-        trainer.follow(plan);
+        trainer.apply(plan);
         say("plan of {}: {}", flags.plan, plan.to_string());
     } else if (fitted.budget == 0 && !flags.recompute_given) {
-        if (const auto plan = trainer.follow_saved(profile)) {
+        if (const auto plan = trainer.apply_saved(profile)) {
             expect_of_plan(flags, *plan, flags.resume());
             say("plan of {}: {}", flags.resume(), plan->to_string());
         }

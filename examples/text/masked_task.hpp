@@ -59,7 +59,7 @@ class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
-    training::Validation validate(const training::Watch& watch) override {
+    training::Validation validate(const training::ProgressCallback& watch) override {
         training::MeanLoss mean;
         training::Accuracy accuracy;
         each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::TokenBatch&) {

@@ -169,17 +169,6 @@ MemoryStatistics DeviceMemory::Impl::statistics() const {
     return statistics_unlocked();
 }
 
-std::vector<StreamStatistics> DeviceMemory::Impl::stream_statistics() const {
-    const SlowLock guard(lock_);
-    const AllShards all(*this);
-    std::vector<StreamStatistics> result;
-    for (const auto& shard : shard_list_) {
-        const Ledger& ledger = shard->ledger;
-        result.push_back({shard->stream, ledger.live(), ledger.requested(), ledger.allocations()});
-    }
-    return result;
-}
-
 std::vector<PoolStatistics> DeviceMemory::Impl::pool_statistics() const {
     const SlowLock guard(lock_);
     const AllShards all(*this);
@@ -224,7 +213,7 @@ std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_pat
     return largest_paths_unlocked(count, at_peak);
 }
 
-MemoryPeak DeviceMemory::Impl::peak() const {
+MemoryPeak DeviceMemory::Impl::peak(std::size_t paths) const {
     const SlowLock guard(lock_);
     const AllShards all(*this);
     const MemoryStatistics statistics = statistics_unlocked();
@@ -234,7 +223,7 @@ MemoryPeak DeviceMemory::Impl::peak() const {
             .purpose = purpose(memory::name_of(peak_tag_.category, options_.categories), paths_.name(peak_tag_.path)) +
                        (op.empty() ? "" : " (" + op + ")"),
             .by_category = statistics.at_peak_by_category,
-            .largest_paths = largest_paths_unlocked(10, true)};
+            .largest_paths = largest_paths_unlocked(paths, true)};
 }
 
 void DeviceMemory::Impl::reset_peak() {

@@ -43,7 +43,7 @@ class GradientExchange {
   private:
     void add(const GradientSegment& segment);
     void finish_first();
-    std::vector<Share> shares(const GradientSegment& segment) const;
+    std::vector<ShardRange> shares(const GradientSegment& segment) const;
 
     Parameters& parameters_;
     Group* group_;  ///< null alone
@@ -56,7 +56,7 @@ class GradientExchange {
     struct UnderWay {
         const GradientSegment* segment;
         Array own;  ///< where its sum goes
-        SumUnderWay sum;
+        PendingReduceScatter sum;
     };
     std::deque<UnderWay> under_way_;
 };

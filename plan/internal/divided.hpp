@@ -13,7 +13,7 @@
 namespace headroom::plan {
 
 struct Planner::Divided {
-    Division division = {};
+    MicroBatching division = {};
     std::int64_t micro_batches = 1;  ///< in a step, of the rank that has most of them
     RecordedProgram program;
     std::vector<OpSeconds> op_seconds;

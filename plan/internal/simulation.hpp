@@ -47,8 +47,8 @@ class Simulation {
     struct ValueState {
         std::size_t bytes = 0;
         std::uint32_t producer = kNone;
-        std::uint32_t pins = 0, holds = 0, next_use = 0, again_after = 0;
-        bool present = false, held = false, has_home = false;
+        std::uint32_t pins = 0, holds = 0, next_use = 0, drop_distance = 0;
+        bool present = false, held = false, has_recompute_region = false;
     };
     /// Numbers of values, for each op or moment: one array for all.
     class Lists {
@@ -65,7 +65,7 @@ class Simulation {
         std::vector<std::size_t> begins_{0};
     };
     struct OpState {
-        bool armed = false, collected = false;
+        bool needs_replay = false, collected = false;
     };
 
     void begin();

@@ -33,7 +33,7 @@ class Parabola final : public training::DataTask<Points> {
           net_(nn::sequential(nn::Linear(nn::Path(parameters) / "in", 2, 16), tanh_of,
                               nn::Linear(nn::Path(parameters) / "out", 16, 2))) {}
     Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
-    training::Validation validate(const training::Watch& watch) override {
+    training::Validation validate(const training::ProgressCallback& watch) override {
         training::MeanLoss mean;
         training::Accuracy accuracy;
         each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const HostBatch&) {
@@ -77,7 +77,7 @@ int train_together() {
     check(report.complete && report.validation->metrics[0].value > 0.8, "it did not learn");
     check(report.ranks.size() == 2 && report.ranks[0].sent_bytes > 0, "nothing was sent");
     check(report.peak_bytes_allocated == report.forecast.peak.allocated, "the predicted peak is not the real one");
-    const std::vector<std::string> states = gather(*world.group(), report.state_sha256);
+    const std::vector<std::string> states = all_gather(*world.group(), report.state_sha256);
     check(states[0] == states[1], "the two have not the same bits");
     if (world.rank() == 0) std::printf("accuracy %.2f by two\n", report.validation->metrics[0].value);
     return 0;

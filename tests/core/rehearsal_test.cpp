@@ -183,9 +183,9 @@ Tensor bytes(Context& context, std::size_t count) {
     return context.from_array(context.exec().empty({static_cast<std::int64_t>(count)}, Dtype::boolean));
 }
 
-TEST(Recurrence, IsReachedOnceBlocksLieAndLiveAsBefore) {
+TEST(SteadyState, IsReachedOnceBlocksLieAndLiveAsBefore) {
     Context dry = Context::dry({});
-    Recurrence steps(dry);
+    SteadyState steps(dry);
     EXPECT_FALSE(steps.reached());
     Tensor x = bytes(dry, kPage);
     EXPECT_FALSE(steps.reached());
@@ -194,9 +194,9 @@ TEST(Recurrence, IsReachedOnceBlocksLieAndLiveAsBefore) {
     EXPECT_TRUE(steps.reached());
 }
 
-TEST(Recurrence, IsReachedAfterSomeStepsThatAllDiffer) {
+TEST(SteadyState, IsReachedAfterSomeStepsThatAllDiffer) {
     Context dry = Context::dry({});
-    Recurrence steps(dry);
+    SteadyState steps(dry);
     std::vector<Tensor> kept;
     while (!steps.reached()) {
         kept.push_back(bytes(dry, 1));
@@ -206,9 +206,9 @@ TEST(Recurrence, IsReachedAfterSomeStepsThatAllDiffer) {
 }
 
 /// Turns that leave 1, 2, 3, 2, 3, 2, 3, ... bytes live.
-TEST(Recurrence, SkipsWholePeriods) {
+TEST(SteadyState, SkipsWholePeriods) {
     Context dry = Context::dry({});
-    Recurrence turns(dry);
+    SteadyState turns(dry);
     std::vector<Tensor> live{bytes(dry, 1)};
     EXPECT_EQ(turns.skippable(100), 0);
     live.push_back(bytes(dry, 1));

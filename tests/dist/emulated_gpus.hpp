@@ -38,15 +38,15 @@ class ThroughHost final : public Group {
         for (const Extent& extent : extents) last = std::max(last, extent.offset + extent.bytes);
         return last;
     }
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
-        hosts_->exchange(send, sends, receive, receives);
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
+        hosts_->all_to_all(send, sends, receive, receives);
     }
-    void do_exchange_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                        std::span<const Extent> receives) override {
+    void do_all_to_all_on(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                          std::span<const Extent> receives) override {
         std::vector<std::byte> out(end(sends)), in(end(receives));
         stream.device->copy_to_host(send, out.data(), out.size());
-        hosts_->exchange(out.data(), sends, in.data(), receives);
+        hosts_->all_to_all(out.data(), sends, in.data(), receives);
         for (const Extent& extent : receives)
             stream.device->copy_to_device(in.data() + extent.offset, receive + extent.offset, extent.bytes);
     }
@@ -62,10 +62,10 @@ class WorkingMeanwhile final : public Group {
     CudaDevice* gpu = nullptr;
 
   private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
         if (gpu) gpu->synchronize();
-        hosts_->exchange(send, sends, receive, receives);
+        hosts_->all_to_all(send, sends, receive, receives);
     }
 
     std::shared_ptr<Group> hosts_;

@@ -45,11 +45,11 @@ TEST(Nccl, SumsAndGathersInTheOrderOfRanks) {
                 std::vector<float> values(1000, 1.0f + rank * 0x1p-24f);  // not associative
                 values[999] = rank;
                 const Tensor sums = context.from_host(values, {1000});
-                sum_over_ranks(context.exec(), group, sums.array());
+                all_reduce(context.exec(), group, sums.array());
                 std::vector<float> rows(6, -1.0f);
                 rows[static_cast<std::size_t>(2 * group.rank())] = rank;
                 const Tensor gathered = context.from_host(rows, {3, 2});
-                gather_rows(context.exec(), group, gathered.array());
+                all_gather_rows(context.exec(), group, gathered.array());
                 std::vector<float> both = sums.to_vector<float>(), more = gathered.to_vector<float>();
                 both.insert(both.end(), more.begin(), more.end());
                 EXPECT_EQ(group.traffic().exchanges, 3u);
@@ -96,7 +96,7 @@ Failure fail_at(long call, int rank) {
                 Context context = Context::cuda(hosts->rank(), {.group = group});
                 const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
                 const test::Aborting watch(group);
-                for (int i = 0; i < 2; ++i) sum_over_ranks(context.exec(), *context.group(), values.array());
+                for (int i = 0; i < 2; ++i) all_reduce(context.exec(), *context.group(), values.array());
                 const std::vector<float> read = values.to_vector<float>();
                 if (told) failure.sums = read;
             } catch (...) {
@@ -139,7 +139,7 @@ TEST(Nccl, TellsOfARankThatFailsWhileAllJoin) {
                                Context context = Context::cuda(hosts->rank(), {.group = over_nccl(hosts, kFake)});
                                const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
                                try {
-                                   sum_over_ranks(context.exec(), *context.group(), values.array());
+                                   all_reduce(context.exec(), *context.group(), values.array());
                                } catch (const DeviceError& failure) {
                                    if (hosts->rank() == 0) error = failure.what();
                                    throw;
@@ -155,13 +155,13 @@ TEST(Nccl, FailsForGood) {
                            [&](const std::shared_ptr<Group>& hosts) {
                                Context context = Context::cuda(hosts->rank(), {.group = over_nccl(hosts, kFake)});
                                const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-                               sum_over_ranks(context.exec(), *context.group(), values.array());
-                               gather(*hosts, 0.0);
+                               all_reduce(context.exec(), *context.group(), values.array());
+                               all_gather(*hosts, 0.0);
                                if (hosts->rank() == 1) throw Error("it has left");
-                               EXPECT_THROW(gather(*hosts, 1.0), Error);
+                               EXPECT_THROW(all_gather(*hosts, 1.0), Error);
                                for (std::string& error : errors) {
                                    try {
-                                       sum_over_ranks(context.exec(), *context.group(), values.array());
+                                       all_reduce(context.exec(), *context.group(), values.array());
                                    } catch (const DeviceError& failure) {
                                        error = failure.what();
                                    }
@@ -176,14 +176,14 @@ TEST(Nccl, ARankThatNeverComesIsNotWaitedForForEver) {
     EXPECT_THAT(([] {
                     run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
                         if (hosts->rank() == 1) {  // takes the id, and does nothing with it
-                            gather(*hosts, std::string());
+                            all_gather(*hosts, std::string());
                             std::this_thread::sleep_for(std::chrono::milliseconds(500));
                             return;
                         }
                         const dist::NcclOptions options{.patience = 0.1, .libraries = kFake.libraries};
                         Context context = Context::cuda(0, {.group = over_nccl(hosts, options)});
                         const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-                        sum_over_ranks(context.exec(), *context.group(), values.array());
+                        all_reduce(context.exec(), *context.group(), values.array());
                     });
                 }),
                 ThrowsMessage<DeviceError>(
@@ -195,9 +195,9 @@ struct JoinedRank {
     explicit JoinedRank(const std::shared_ptr<Group>& hosts) : group(over_nccl(hosts, kFake)), rank(hosts->rank()) {
         exchange();
         EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
-        gather(*hosts, 0.0);
+        all_gather(*hosts, 0.0);
     }
-    void exchange() { sum_over_ranks(context.exec(), *group, values.array()); }
+    void exchange() { all_reduce(context.exec(), *group, values.array()); }
 
     std::shared_ptr<dist::NcclGroup> group;
     int rank;
@@ -259,7 +259,7 @@ TEST(Nccl, RefusesTwoRanksOnOneGpu) {
                         const int gpu = hosts->rank() == 2 ? 0 : hosts->rank();
                         Context context = Context::cuda(gpu, {.group = over_nccl(hosts, kFake)});
                         const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-                        sum_over_ranks(context.exec(), *context.group(), values.array());
+                        all_reduce(context.exec(), *context.group(), values.array());
                     });
                 }),
                 ThrowsMessage<DeviceError>(testing::AllOf(HasSubstr("invalid usage; Duplicate GPU detected"),
@@ -299,7 +299,7 @@ TEST(Nccl, RefusesWhatCannotBe) {
         fake_nccl_version(22800);
         Context context = Context::cuda(0, {.group = hosts});
         const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-        EXPECT_THAT([&] { sum_over_ranks(context.exec(), *hosts, values.array()); },
+        EXPECT_THAT([&] { all_reduce(context.exec(), *hosts, values.array()); },
                     ThrowsMessage<Error>(HasSubstr("reach each other's host memory alone")));
     });
 }

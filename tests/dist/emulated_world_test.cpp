@@ -42,7 +42,7 @@ std::vector<dist::World> two_ranks(const dist::JoinOptions& options) {
 
 void exchange(Context& context) {
     const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
-    sum_over_ranks(context.exec(), *context.group(), values.array());
+    all_reduce(context.exec(), *context.group(), values.array());
     EXPECT_EQ(values.to_vector<float>()[0], 2.0f);
 }
 
@@ -67,7 +67,7 @@ TEST(EmulatedWorld, JoinsNcclWithinTheTimeForJoining) {
     std::promise<void> over;
     auto stay_away = [&over, world = std::move(worlds[1])] {
         const Context context = world.cuda();
-        gather(*world.group(), std::string());  // takes NCCL's id
+        all_gather(*world.group(), std::string());  // takes NCCL's id
         over.get_future().wait();
     };
     worlds.pop_back();

@@ -30,9 +30,9 @@ TEST(Group, SharesAreNeighboursOfWholeParts) {
         for (const int ranks : {1, 2, 3, 7, 8, 63, 64, 65, 1024}) {
             std::int64_t next = 0;
             const double part = std::ceil(64.0 / ranks) / 64.0 * static_cast<double>(count) + 256;
-            const std::vector<Share> shares = shares_of(count, ranks);
+            const std::vector<ShardRange> shares = shard_ranges(count, ranks);
             ASSERT_EQ(shares.size(), static_cast<std::size_t>(ranks));
-            for (const Share& share : shares) {
+            for (const ShardRange& share : shares) {
                 EXPECT_EQ(share.first, next) << count << ", " << ranks << " ranks";
                 EXPECT_GE(share.count, 0);
                 EXPECT_LE(static_cast<double>(share.count), part);
@@ -50,9 +50,10 @@ TEST(Group, SharesAreNeighboursOfWholeParts) {
 TEST(Group, PartsDependOnTheCountAlone) {
     const std::int64_t count = 1'000'000;
     std::vector<std::int64_t> begins;
-    for (const Share& share : shares_of(count, 64)) begins.push_back(share.first);
+    for (const ShardRange& share : shard_ranges(count, 64)) begins.push_back(share.first);
     for (const int ranks : {2, 3, 5, 8, 30}) {
-        for (const Share& share : shares_of(count, ranks)) EXPECT_THAT(begins, testing::Contains(share.first)) << ranks;
+        for (const ShardRange& share : shard_ranges(count, ranks))
+            EXPECT_THAT(begins, testing::Contains(share.first)) << ranks;
     }
 }
 
@@ -75,7 +76,7 @@ TEST(Group, SumsInTheOrderOfRanksOnEachRank) {
             run_ranks(ranks, [&](const std::shared_ptr<Group>& group) {
                 Context context = Context::cpu({.threads = 1, .group = group});
                 const Tensor values = context.from_host(given[static_cast<std::size_t>(group->rank())], {count});
-                sum_over_ranks(context.exec(), *group, values.array());
+                all_reduce(context.exec(), *group, values.array());
                 EXPECT_EQ(values.to_vector<float>(), expected) << ranks << " ranks, " << count;
             });
         }
@@ -88,7 +89,7 @@ TEST(Group, AnInfinityReachesAllRanks) {
         std::vector<double> values(1000, 1.0);
         if (group->rank() == 1) values[999] = std::numeric_limits<double>::infinity();
         const Tensor all = context.from_host(values, {1000});
-        sum_over_ranks(context.exec(), *group, all.array());
+        all_reduce(context.exec(), *group, all.array());
         EXPECT_EQ(all.to_vector<double>()[998], 3.0);
         EXPECT_TRUE(std::isinf(all.to_vector<double>()[999]));
     });
@@ -97,9 +98,9 @@ TEST(Group, AnInfinityReachesAllRanks) {
 TEST(Group, GathersWhatEachRankSays) {
     run_ranks(4, [](const std::shared_ptr<Group>& group) {
         const int rank = group->rank();
-        EXPECT_EQ(gather(*group, std::string(static_cast<std::size_t>(rank), 'x')),
+        EXPECT_EQ(all_gather(*group, std::string(static_cast<std::size_t>(rank), 'x')),
                   (std::vector<std::string>{"", "x", "xx", "xxx"}));
-        EXPECT_EQ(gather(*group, rank + 0.5), (std::vector{0.5, 1.5, 2.5, 3.5}));
+        EXPECT_EQ(all_gather(*group, rank + 0.5), (std::vector{0.5, 1.5, 2.5, 3.5}));
         EXPECT_EQ(any(*group, std::uint64_t{1} << rank), 15u);
         EXPECT_EQ(any(*group, 0), 0u);
         Context context = Context::cpu({.threads = 1, .group = group});
@@ -107,14 +108,14 @@ TEST(Group, GathersWhatEachRankSays) {
         rows[static_cast<std::size_t>(2 * rank)] = rank;
         rows[static_cast<std::size_t>(2 * rank + 1)] = 10 * rank;
         const Tensor all = context.from_host(rows, {4, 2});
-        gather_rows(context.exec(), *group, all.array());
+        all_gather_rows(context.exec(), *group, all.array());
         EXPECT_EQ(all.to_vector<std::int32_t>(), (std::vector<std::int32_t>{0, 0, 1, 10, 2, 20, 3, 30}));
     });
 }
 
 TEST(Group, CountsWhatIsSentToOthers) {
     run_ranks(4, [](const std::shared_ptr<Group>& group) {
-        gather(*group, 1.0);
+        all_gather(*group, 1.0);
         EXPECT_EQ(group->traffic().sent_bytes, 3 * sizeof(double));
         EXPECT_EQ(group->traffic().exchanges, 1u);
         EXPECT_GE(group->traffic().seconds_waited, 0);
@@ -124,9 +125,9 @@ TEST(Group, CountsWhatIsSentToOthers) {
 TEST(Group, CountsTheTimeOfAllExchanges) {
     run_ranks(2, [&](const std::shared_ptr<Group>& group) {
         if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        gather(*group, 1.0);
+        all_gather(*group, 1.0);
         const double first = group->traffic().seconds_waited;
-        gather(*group, 1.0);
+        all_gather(*group, 1.0);
         EXPECT_GT(first, 0);
         EXPECT_GE(group->traffic().seconds_waited, first);
     });
@@ -138,7 +139,7 @@ TEST(Group, RanksThatDisagreeGetAnError) {
         const std::vector<Group::Extent> own(2, {0, group->rank() == 0 ? 4u : 8u}), asked{{0, 4}, {8, 4}};
         std::vector<std::byte> send(8), receive(16);
         try {
-            group->exchange(send.data(), own, receive.data(), asked);
+            group->all_to_all(send.data(), own, receive.data(), asked);
         } catch (const Error& error) {
             EXPECT_STREQ(error.what(), "group: a rank sent another number of bytes than was expected of it");
             ++errors;
@@ -151,9 +152,9 @@ TEST(Group, AnErrorThatLeavesARankEndsTheOthers) {
     for (const int failing : {0, 2}) {
         EXPECT_THAT(([&] {
                         run_ranks(3, [&](const std::shared_ptr<Group>& group) {
-                            gather(*group, 1.0);
+                            all_gather(*group, 1.0);
                             if (group->rank() == failing) throw Error("the first one");
-                            gather(*group, 2.0);
+                            all_gather(*group, 2.0);
                         });
                     }),
                     testing::ThrowsMessage<Error>("the first one"));
@@ -165,9 +166,9 @@ TEST(Group, RefusesWhatCannotBe) {
     EXPECT_THAT(([] { run_ranks(0, [](const auto&) {}); }), testing::ThrowsMessage<Error>("group: 0 ranks can't be"));
     RehearsedGroup group(1, 3);
     const std::vector<Group::Extent> two(2), three(3);
-    EXPECT_THAT(([&] { group.exchange(nullptr, two, nullptr, three); }),
+    EXPECT_THAT(([&] { group.all_to_all(nullptr, two, nullptr, three); }),
                 testing::ThrowsMessage<Error>("group: 2 extents were given to 3 ranks"));
-    EXPECT_THAT(([&] { group.exchange(nullptr, three, nullptr, two); }),
+    EXPECT_THAT(([&] { group.all_to_all(nullptr, three, nullptr, two); }),
                 testing::ThrowsMessage<Error>("group: 2 extents were asked of 3 ranks"));
 }
 

@@ -64,7 +64,7 @@ class NcclCuda : public testing::Test {
 TEST_F(NcclCuda, AGroupOfOneJoinsExchangesAndEnds) {
     kernels::CudaStream stream{.device = device_.get()};
     const Group::Extent all{0, kBytes};
-    group_->exchange(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1});
+    group_->all_to_all(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1});
     expect_received();
     EXPECT_EQ(group_->failure(), "");
 }
@@ -72,10 +72,10 @@ TEST_F(NcclCuda, AGroupOfOneJoinsExchangesAndEnds) {
 TEST_F(NcclCuda, IsAbortedByAnotherThread) {
     kernels::CudaStream stream{.device = device_.get()};
     const Group::Extent all{0, kBytes};
-    group_->exchange(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1});
+    group_->all_to_all(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1});
     std::thread([&] { group_->abort(); }).join();
     EXPECT_EQ(group_->failure(), "");
-    EXPECT_THROW(group_->exchange(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1}), DeviceError);
+    EXPECT_THROW(group_->all_to_all(stream, sent_.data(), {&all, 1}, received_.data(), {&all, 1}), DeviceError);
     expect_received();
 }
 

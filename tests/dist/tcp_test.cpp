@@ -71,7 +71,7 @@ void exchange_all(Group& group, const Size& size) {
         receives.push_back({receive.size(), size(q, own)});
         receive.resize(receive.size() + size(q, own));
     }
-    group.exchange(send.data(), sends, receive.data(), receives);
+    group.all_to_all(send.data(), sends, receive.data(), receives);
     for (int q = 0; q < ranks; ++q) {
         const Group::Extent part = receives[static_cast<std::size_t>(q)];
         std::size_t wrong = 0;
@@ -109,13 +109,13 @@ TEST(Tcp, RanksNeedNotComeToAnExchangeAtOnce) {
 
 TEST(Tcp, ReceivesInTheBufferThatIsSent) {
     const auto errors = over_tcp(3, [](const std::shared_ptr<Group>& group) {
-        std::vector<std::string> texts = gather(*group, fmt::format("rank {}", group->rank()));
+        std::vector<std::string> texts = all_gather(*group, fmt::format("rank {}", group->rank()));
         EXPECT_THAT(texts, testing::ElementsAre("rank 0", "rank 1", "rank 2"));
         Context context = Context::cpu({.threads = 1, .group = group});
         std::vector<float> rows(6, -1.0f);
         rows[static_cast<std::size_t>(2 * group->rank())] = static_cast<float>(group->rank());
         const Tensor gathered = context.from_host(rows, {3, 2});
-        gather_rows(context.exec(), *group, gathered.array());
+        all_gather_rows(context.exec(), *group, gathered.array());
         EXPECT_THAT(gathered.to_vector<float>(), testing::ElementsAre(0, -1, 1, -1, 2, -1));
     });
     EXPECT_THAT(errors, testing::Each(""));
@@ -129,7 +129,7 @@ TEST(Tcp, DisagreementAboutSizesEndsAll) {
                 return std::size_t{differs ? 12u : 11u};
             };
             exchange_all(*group, size);
-            gather(*group, 0.0);  // who was done before that learns of it now
+            all_gather(*group, 0.0);  // who was done before that learns of it now
         });
         EXPECT_THAT(errors, testing::Each(testing::Not(""))) << wrong;
         EXPECT_EQ(errors[static_cast<std::size_t>(wrong)],
@@ -140,10 +140,10 @@ TEST(Tcp, DisagreementAboutSizesEndsAll) {
 TEST(Tcp, ARankThatEndsEndsTheOthersExchanges) {
     for (const int ends : {0, 1, 2}) {
         const auto errors = over_tcp(3, [&](const std::shared_ptr<Group>& group) {
-            gather(*group, 0.0);
+            all_gather(*group, 0.0);
             if (group->rank() == ends) return;
-            EXPECT_THAT([&] { gather(*group, 1.0); }, ThrowsMessage<Error>(HasSubstr("has ended")));
-            gather(*group, 2.0);
+            EXPECT_THAT([&] { all_gather(*group, 1.0); }, ThrowsMessage<Error>(HasSubstr("has ended")));
+            all_gather(*group, 2.0);
         });
         for (int rank = 0; rank < 3; ++rank) {
             EXPECT_EQ(errors[static_cast<std::size_t>(rank)],
@@ -156,7 +156,7 @@ TEST(Tcp, ARankSendsItselfWhatItReceives) {
     const auto errors = over_tcp(2, [](const std::shared_ptr<Group>& group) {
         const std::vector<Group::Extent> sends = {{0, 8}, {0, 8}}, receives = {{8, 4}, {8, 4}};
         std::vector<std::byte> bytes(16);
-        group->exchange(bytes.data(), sends, bytes.data(), receives);
+        group->all_to_all(bytes.data(), sends, bytes.data(), receives);
     });
     EXPECT_THAT(errors, testing::Each("group: a rank sends itself another number of bytes than it receives"));
 }

@@ -138,7 +138,7 @@ class FailingGroup final : public NcclGroup {
     const int told_ = dup(STDERR_FILENO);  // a watch that ends the process lets nobody else speak there
 
   private:
-    void do_exchange(const std::byte*, std::span<const Extent>, std::byte*, std::span<const Extent>) override {}
+    void do_all_to_all(const std::byte*, std::span<const Extent>, std::byte*, std::span<const Extent>) override {}
 };
 
 TEST_F(WatchDeath, LooksAfterWhatElseIsWaitedFor) {
@@ -202,10 +202,10 @@ TEST(Watch, NamesAddressesThatOtherMachinesReach) {
             EXPECT_THAT(why_not, HasSubstr("rank 1 of 2 has not come"));
             return;
         }
-        const std::string told = gather(*hosts, std::string())[0];
+        const std::string told = all_gather(*hosts, std::string())[0];
         EXPECT_EQ(told.find(" 127."), std::string::npos) << told;
         EXPECT_EQ(told.find("[::1]"), std::string::npos) << told;
-        gather(*hosts, std::string());
+        all_gather(*hosts, std::string());
     });
 }
 
@@ -222,9 +222,9 @@ TEST(Watch, LeavesTimeForEachAddressOfTheFirstRank) {
         const Listener listener("127.0.0.1:0");
         std::string addresses = fmt::format("127.0.0.1:{}", Listener("127.0.0.1:0").port());
         for (int i = 1; i < 10; ++i) addresses += fmt::format(" 127.0.0.1:{}", listener.port());
-        gather(*hosts, fmt::format("7 {}", addresses));
+        all_gather(*hosts, fmt::format("7 {}", addresses));
         const std::vector<Socket> ranks = receive_ranks(listener, {.ranks = 2, .job = 7}, 9);
-        gather(*hosts, std::string());
+        all_gather(*hosts, std::string());
         ranks[1].send_frame("g", within(kLong));
     });
 }

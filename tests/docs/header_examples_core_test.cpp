@@ -127,8 +127,8 @@ void graph_example(Context& context, const Model& model, Tensor x, Tensor y) {
 
 void group_example(Context& context, Array gradients, std::string host_name) {
     if (Group* group = context.group()) {
-        sum_over_ranks(context.exec(), *group, gradients);
-        const std::vector<std::string> hosts = gather(*group, host_name);
+        all_reduce(context.exec(), *group, gradients);
+        const std::vector<std::string> hosts = all_gather(*group, host_name);
     }
 }
 
@@ -194,7 +194,7 @@ void recorded_program_example(const Profile& profile, void (*program)(Context&))
 void rehearsal_example(Context& context, Context& dry) {
     const Rehearsal rehearsal = rehearse(context.profile(), [](Context& dry) { train(dry, 8); });
     fmt::print("{} bytes, at {}\n", rehearsal.peak.allocated, rehearsal.peak.purpose);
-    for (Recurrence steps(dry); !steps.reached();) step();
+    for (SteadyState steps(dry); !steps.reached();) step();
 }
 
 void scalar_example(Tensor x) {

@@ -21,7 +21,6 @@
 #include <headroom/memory/history/chrome_trace.hpp>
 #include <headroom/memory/history/html_report.hpp>
 #include <headroom/memory/history/torch_snapshot.hpp>
-#include <headroom/memory/memory_resource.hpp>
 #include <headroom/memory/memory_scope.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/memory/pinned_pool.hpp>
@@ -99,11 +98,6 @@ void torch_snapshot_example(DeviceMemory& memory) {
     memory::write_torch_snapshot(memory.snapshot(), "snapshot.pickle");
 }
 
-void memory_resource_example(DeviceMemory& memory) {
-    memory::MemoryResource resource(memory, {.path = memory.intern("cache")});
-    std::pmr::vector<float> values(1'000'000, &resource);
-}
-
 void memory_scope_example(Context& context) {
     memory::MemoryScope scope(context.memory());
     train_one_step();
@@ -162,7 +156,6 @@ TEST(HeaderExamples, OfMemoryRun) {
     driver_example();
     error_example(x({2, 3}), x({2, 3}));
     history_example(context, memory);
-    memory_resource_example(memory);
     memory_scope_example(context);
     out_of_memory_example(x({2}));
     progress_example();

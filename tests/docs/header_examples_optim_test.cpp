@@ -54,7 +54,7 @@ struct Model {
 
 double accuracy(const Model&, const Tensor&) { return 1; }
 void train(Context&) {}
-void steps(Context&, const plan::Division&, int) {}
+void steps(Context&, const plan::MicroBatching&, int) {}
 double timed(const std::function<void()>& step) { return step(), 1.0; }
 
 void adamw_example(Parameters& parameters, const Model& model, Tensor tokens, Tensor targets) {
@@ -153,7 +153,7 @@ void costs_example(Context& context, const RecordedProgram& program) {
     plan::write_costs("costs.json", costs, plan::Machine::of(context.profile()));
 }
 
-void largest_example(const Profile& profile, std::function<void(Context&, const plan::Division&)> run) {
+void largest_example(const Profile& profile, std::function<void(Context&, const plan::MicroBatching&)> run) {
     const auto of_batch = [&](std::int64_t batch) { return plan::Workload{.run = run, .division = {batch}}; };
     if (const auto found = plan::largest(profile, 8'000'000'000, of_batch, 1, 4096))
         fmt::print("{} samples: {}\n", found->size, found->plan.to_string());
@@ -168,8 +168,9 @@ void plan_example(Context& context, plan::Plan plan) {
 }
 
 void planner_example(Context& context) {
-    const plan::Workload workload{.run = [](Context& dry, const plan::Division& division) { steps(dry, division, 2); },
-                                  .division = {.batch = 32}};
+    const plan::Workload workload{
+        .run = [](Context& dry, const plan::MicroBatching& division) { steps(dry, division, 2); },
+        .division = {.batch = 32}};
     plan::Planner planner(context.profile(), workload);
     const plan::Plan plan = planner.fit(6'000'000'000);
     context.policy(plan.policy);

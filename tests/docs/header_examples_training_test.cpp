@@ -67,7 +67,7 @@ void data_task_example() {
                const data::ImageDataset& validation)
             : DataTask(parameters, training::shuffled(training, validation, batch)), net_(nn::Path(parameters)) {}
         Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
-        training::Validation validate(const training::Watch& watch) override {
+        training::Validation validate(const training::ProgressCallback& watch) override {
             training::MeanLoss mean;
             training::Accuracy accuracy;
             each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::ImageBatch&) {
@@ -170,7 +170,7 @@ class Line final : public training::Task {
     }
     Loss loss(const Batch& batch) override { return mse_loss(model_(batch[0]), batch[1]); }
 
-    training::Validation validate(const training::Watch&) override { return {}; }
+    training::Validation validate(const training::ProgressCallback&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
     std::int64_t batches_per_epoch() const override { return 100; }
     files::CheckpointPart order() override { return order_; }

@@ -56,7 +56,7 @@ TEST(MemoryPage, Rehearsal) {
 TEST(MemoryPage, Plan) {
     Context context = Context::cpu({.threads = 1});
     const plan::Workload workload{
-        .run = [](Context& dry, const plan::Division& division) { train(dry, division.batch); },
+        .run = [](Context& dry, const plan::MicroBatching& division) { train(dry, division.batch); },
         .division = {.batch = 8}};
     plan::Planner planner(context.profile(), workload);
     fmt::print("from {} to {} bytes\n", planner.floor_bytes(), planner.keep_all_bytes());

@@ -22,7 +22,7 @@ class Circle final : public training::DataTask<Points> {
     Circle(Parameters& parameters, std::int64_t batch, const Points& points, const Points& held_out)
         : DataTask(parameters, training::shuffled(points, held_out, batch)), model_(nn::Path(parameters)) {}
     Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
-    training::Validation validate(const training::Watch& watch) override {  // without it, by the loss alone
+    training::Validation validate(const training::ProgressCallback& watch) override {  // without it, by the loss alone
         training::MeanLoss mean;
         training::Accuracy accuracy;
         each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const auto&) {

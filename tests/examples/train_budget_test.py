@@ -130,7 +130,7 @@ class TrainGpt(Budget, ProgramCase):
         with open(file, encoding="utf-8") as stream:
             text = stream.read()
         for name, damaged in (("cut", text[:len(text) // 2]), ("empty", ""), ("other", "{}"),
-                              ("version", text.replace('"headroom_plan": 1', '"headroom_plan": 2')),
+                              ("version", text.replace('"headroom_plan": 2', '"headroom_plan": 1')),
                               ("answer", text.replace("recompute", "forget", 1)),
                               ("path", text.replace("blocks.0", "blocks.9"))):
             with self.subTest(damaged=name):

@@ -101,29 +101,28 @@ TEST_P(AccountingTest, ListsTheModulesThatHeldMostAtThePeak) {
     const PathId first = memory.intern("first");
     const PathId second = memory.intern("second");
     using Paths = std::vector<std::pair<std::string, std::size_t>>;
-    EXPECT_TRUE(memory.largest_paths_at_peak().empty());
+    EXPECT_TRUE(memory.peak().largest_paths.empty());
     const Allocation one = memory.allocate(3 * unit(), 0, {kActivations, first});
     const Allocation two = memory.allocate(5 * unit(), 1, {kGradients, second});
-    EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
+    EXPECT_EQ(memory.peak().largest_paths, memory.largest_paths());
     memory.deallocate(two.handle);
     memory.allocate(4 * unit(), 1, {kInputs, memory.intern("late")});
     const Paths expected{{"second", 5 * unit()}, {"first", 3 * unit()}};
-    EXPECT_EQ(memory.largest_paths_at_peak(), expected);
-    EXPECT_EQ(memory.largest_paths_at_peak(1), Paths{expected[0]});
+    EXPECT_EQ(memory.peak().largest_paths, expected);
+    EXPECT_EQ(memory.peak(1).largest_paths, Paths{expected[0]});
     memory.allocate(unit(), 0, {kInputs, first});
-    EXPECT_EQ(memory.largest_paths_at_peak(), expected) << "as many bytes as at the peak are no new one";
+    EXPECT_EQ(memory.peak().largest_paths, expected) << "as many bytes as at the peak are no new one";
     memory.allocate(unit(), 0, {kInputs, first, memory.intern("gelu")});
-    EXPECT_EQ(memory.largest_paths_at_peak(), (Paths{{"first", 5 * unit()}, {"late", 4 * unit()}}));
+    EXPECT_EQ(memory.peak().largest_paths, (Paths{{"first", 5 * unit()}, {"late", 4 * unit()}}));
     const MemoryPeak peak = memory.peak();
     const MemoryStatistics statistics = memory.statistics();
     EXPECT_EQ(peak.allocated, 9 * unit());
     EXPECT_EQ(peak.reserved, statistics.peak_reserved);
     EXPECT_EQ(peak.by_category, statistics.at_peak_by_category);
-    EXPECT_EQ(peak.largest_paths, memory.largest_paths_at_peak());
     EXPECT_EQ(peak.purpose, "first (gelu)") << "of the request that made the peak";
     memory.deallocate(one.handle);
     memory.reset_peak();
-    EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
+    EXPECT_EQ(memory.peak().largest_paths, memory.largest_paths());
     EXPECT_EQ(memory.peak().purpose, "");
 }
 

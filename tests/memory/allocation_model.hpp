@@ -69,7 +69,7 @@ class AllocationModel {
     }
     void check_paths(const DeviceMemory& memory) const {
         ASSERT_EQ(memory.largest_paths(by_path_.size()), sorted(memory, by_path_));
-        ASSERT_EQ(memory.largest_paths_at_peak(by_path_.size()), sorted(memory, by_path_at_peak_));
+        ASSERT_EQ(memory.peak(by_path_.size()).largest_paths, sorted(memory, by_path_at_peak_));
         ASSERT_EQ(memory.peak().purpose, memory.path(peak_path_));  // categories have no names here
     }
     std::size_t scope_peak(int id) const { return scopes_.at(id).peak - scopes_.at(id).entry; }

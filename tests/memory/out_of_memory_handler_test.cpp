@@ -113,15 +113,13 @@ TEST_P(OutOfMemoryHandler, ALowerLimitTakesUnusedPagesNowAndOthersWhenTheyAreUnu
     memory.deallocate(stays.handle);
 }
 
-TEST_P(OutOfMemoryHandler, FiguresOfStreamsAndPoolsAddUp) {
+TEST_P(OutOfMemoryHandler, FiguresOfPoolsAddUp) {
     DeviceMemory memory(driver());
     const PoolId pool = memory.open_pool();
     const Allocation a = memory.allocate(3 * granule(), 0, kTag);
     memory.allocate(5, 2, kTag);
     const Allocation c = memory.allocate(granule(), 2, kTag, pool);
     memory.deallocate(memory.allocate(granule(), 2, kTag, pool).handle);
-    EXPECT_EQ(memory.stream_statistics(), (std::vector<StreamStatistics>{{0, 3 * granule(), 3 * granule(), 1},
-                                                                         {2, unit() + granule(), 5 + granule(), 3}}));
     const std::vector<PoolStatistics> pools = memory.pool_statistics();
     ASSERT_EQ(pools.size(), 2u);
     EXPECT_EQ(pools[0], (PoolStatistics{0, false, 3 * granule() + unit(), 4 * granule()}));

@@ -164,7 +164,7 @@ MemoryStatistics train(const Case& each, bool dry, const Training& training, boo
         return call(rows);
     };
     const auto step = [&] {
-        Recurrence recurrence(*context);
+        SteadyState recurrence(*context);
         for (std::int64_t left = training.micro_batches; left > 0;) {
             accumulator.accumulate([&] { return Loss(one(kRows), 1.0); });
             --left;
@@ -177,7 +177,7 @@ MemoryStatistics train(const Case& each, bool dry, const Training& training, boo
         for (int i = 0; i < training.batches; ++i) one(kRows).item();
         one(kRest).item();
     };
-    Recurrence steps(*context), rounds(*context);
+    SteadyState steps(*context), rounds(*context);
     for (int done = 0; done < training.steps;) {
         ++done;
         step();

@@ -16,7 +16,7 @@ namespace {
 
 /// The ops that drew the batch are on the tape, too, and no policy of micro-batches is asked about them.
 TEST(Planner, DecidesAboutTheMicroBatchAloneAndNotAboutWhatMadeItsBatch) {
-    const auto train = [](Context& context, const Division& division) {
+    const auto train = [](Context& context, const MicroBatching& division) {
         Parameters parameters(context);
         const nn::Linear layer(nn::Path(parameters), 256, 256);
         optim::AdamW optimizer(parameters);
@@ -27,7 +27,7 @@ TEST(Planner, DecidesAboutTheMicroBatchAloneAndNotAboutWhatMadeItsBatch) {
             accumulator.step(0.1);
         }
     };
-    const Division division{.batch = 512};
+    const MicroBatching division{.batch = 512};
     Planner planner({}, {.run = train, .division = division});
     const Plan plan = planner.fit(planner.floor_bytes());
     const auto reserved = [&](const std::optional<Policy>& policy) {

@@ -33,7 +33,7 @@ class DrawnWorkload {
     explicit DrawnWorkload(std::uint64_t seed) : seed_(seed) {}
 
     /// Two steps. Parameters and buffers after them.
-    std::vector<double> operator()(Context& context, const Division& division) const {
+    std::vector<double> operator()(Context& context, const MicroBatching& division) const {
         nn::test::Draw draw(seed_, kMost);
         const nn::test::SearchModel model = draw.of("model", nn::test::search_models());
         const std::optional<Dtype> half = draw.of<std::optional<Dtype>>("half", {{}, {}, Dtype::bf16});
@@ -79,7 +79,7 @@ Context small_pages() {
          .memory = std::make_shared<DeviceMemory>(headroom::test::make_small_pages(), training_memory())});
 }
 
-Run run(const DrawnWorkload& workload, const Division& division, const std::optional<Policy>& policy) {
+Run run(const DrawnWorkload& workload, const MicroBatching& division, const std::optional<Policy>& policy) {
     Context context = small_pages();
     if (policy) context.policy(*policy);
     std::vector<double> state = workload(context, division);
@@ -91,10 +91,10 @@ bool check(std::uint64_t seed, int budgets) {
     const DrawnWorkload workload(seed);
     SCOPED_TRACE(workload.text());
     std::mt19937_64 random(seed);
-    const Division division{.batch = 1, .accumulate = 1 + static_cast<std::int64_t>(random() % 3)};
+    const MicroBatching division{.batch = 1, .accumulate = 1 + static_cast<std::int64_t>(random() % 3)};
     const Profile profile = small_pages().profile();
     Planner planner(profile,
-                    {.run = [&](Context& dry, const Division& of) { workload(dry, of); }, .division = division});
+                    {.run = [&](Context& dry, const MicroBatching& of) { workload(dry, of); }, .division = division});
     const std::size_t floor = planner.floor_bytes(), keep_all = planner.keep_all_bytes();
     EXPECT_LE(floor, keep_all);
     const Run kept = run(workload, division, {});

@@ -131,7 +131,7 @@ TEST(EveryPlan, IsHardlyBetterThanThePlannersByReservedBytes) {
                         static_cast<double>(rehearsed.peak.allocated), 512);
             all.push_back({rehearsed.peak.reserved, costs.step_seconds(rehearsed.program, 1)});
         }
-        Planner planner(profile, {.run = [&](Context& dry, const Division&) { train_graph(dry, graph); }}, costs);
+        Planner planner(profile, {.run = [&](Context& dry, const MicroBatching&) { train_graph(dry, graph); }}, costs);
         const auto [low, high] = std::ranges::minmax(all, {}, &Figures::peak);
         constexpr std::size_t kPage = std::size_t{16} << 10;
         higher += planner.floor_bytes() > low.peak + low.peak / 100 + kPage ? 1 : 0;

@@ -77,7 +77,7 @@ TEST(Floor, IsWithinATwentiethOfTheLeastThatOneOfThePlansOfLeastBytesReserves) {
         ASSERT_FALSE(reserved.empty());
         const std::size_t least = *std::min_element(reserved.begin(), reserved.end());
         others += 100 * least < 95 * reserved.front() ? 1 : 0;
-        Planner planner(profile, {.run = [&](Context& dry, const Division&) { train_drawn(dry, seed); }});
+        Planner planner(profile, {.run = [&](Context& dry, const MicroBatching&) { train_drawn(dry, seed); }});
         EXPECT_LE(95 * planner.floor_bytes(), 100 * least);
         EXPECT_LE(planner.fit(planner.floor_bytes()).peak_bytes_reserved, planner.floor_bytes());
     }

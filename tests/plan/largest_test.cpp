@@ -44,7 +44,7 @@ TEST(LargestSize, RefusesRangesWithoutSizes) {
 
 /// Twelve layers on that many rows of 64 KiB each.
 Workload layers(std::int64_t rows) {
-    const auto run = [](Context& dry, const Division& division) {
+    const auto run = [](Context& dry, const MicroBatching& division) {
         constexpr std::int64_t kWidth = 1 << 14;
         Parameters parameters(dry);
         const Tensor bias = parameters.create("bias", {kWidth}, nn::init::zeros());

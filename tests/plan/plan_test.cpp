@@ -126,7 +126,7 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
         write(changed);
         return [&] { read_plan(path_); };
     };
-    EXPECT_THAT(with("\"headroom_plan\": 1", "\"headroom_plan\": 2"), ThrowsMessage<FileError>(HasSubstr("version")));
+    EXPECT_THAT(with("\"headroom_plan\": 2", "\"headroom_plan\": 1"), ThrowsMessage<FileError>(HasSubstr("version")));
     EXPECT_THAT(with("\"recompute\"", "\"forget\""), ThrowsMessage<FileError>(HasSubstr("forget")));
     EXPECT_THAT(with("\"matmul\"", "\"relu\""), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": 0"), ThrowsMessage<FileError>(HasSubstr("batch")));

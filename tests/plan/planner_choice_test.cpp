@@ -62,7 +62,8 @@ std::vector<std::pair<std::string, Workload>> cheap_models() {
     const auto of = [](std::int64_t batch, const std::vector<std::int64_t>& widths,
                        const std::function<Tensor(Tensor)>& between) {
         return Workload{
-            .run = [=](Context& dry, const Division& division) { train_layers(dry, division.batch, widths, between); },
+            .run = [=](Context& dry,
+                       const MicroBatching& division) { train_layers(dry, division.batch, widths, between); },
             .division = {.batch = batch}};
     };
     const auto gelus = [](Tensor x) { return gelu(std::move(x)); };
@@ -75,10 +76,10 @@ std::vector<std::pair<std::string, Workload>> cheap_models() {
             {"chained", of(2048, {64, 128, 256, 512, 256, 128, 64}, chained)},
             {"narrowing", of(8192, {256, 128, 64, 32, 16, 8}, gated)},
             {"adapters",
-             {.run = [](Context& dry, const Division& division) { train_adapters(dry, division.batch); },
+             {.run = [](Context& dry, const MicroBatching& division) { train_adapters(dry, division.batch); },
               .division = {.batch = 4096}}},
             {"convolutions",
-             {.run = [](Context& dry, const Division& division) { train_convolutions(dry, division.batch); },
+             {.run = [](Context& dry, const MicroBatching& division) { train_convolutions(dry, division.batch); },
               .division = {.batch = 32}}}};
 }
 
@@ -129,7 +130,8 @@ TEST(Planner, SamplesKeepWithinTheBudget) {
 /// steps differ from what is predicted by `spread`.
 Costs costs_with(double gain, double spread) {
     std::vector<TimedRun> runs;
-    for (const Division& division : {Division{.batch = 8, .accumulate = 1}, Division{.batch = 4, .accumulate = 2}}) {
+    for (const MicroBatching& division :
+         {MicroBatching{.batch = 8, .accumulate = 1}, MicroBatching{.batch = 4, .accumulate = 2}}) {
         TimedRun run{.program = rehearse({}, [&](Context& dry) { train_small_gpt(dry, division); }).program,
                      .micro_batches = division.accumulate,
                      .steps = {}};
@@ -152,7 +154,7 @@ Costs costs_with(double gain, double spread) {
 TEST(Planner, IsFasterThanKeepingAllByMoreThanTheSpreadOrKeepsAll) {
     Workload split = small_gpt_workload();
     split.may_split = [] { return true; };
-    split.run = [](Context& dry, const Division& division) {
+    split.run = [](Context& dry, const MicroBatching& division) {
         if (division.batch < 4) throw Error("of these, nothing was measured");
         train_small_gpt(dry, division);
     };
@@ -207,7 +209,7 @@ TEST(Planner, HasOneLeastBudgetForAllCosts) {
 /// As a GAN's steps, of a discriminator and a generator.
 TEST(Planner, SaysThatOneOfSeveralKindsIsPlanned) {
     for (const bool two : {false, true}) {
-        Planner planner({}, {.run = [&](Context& dry, const Division&) {
+        Planner planner({}, {.run = [&](Context& dry, const MicroBatching&) {
                             if (two) train_layers(dry, 4096, {64, 64, 64}, [](const Tensor& x) { return tanh(x); });
                             train_layers(dry, 4096, std::vector<std::int64_t>(9, 64),
                                          [](const Tensor& x) { return gelu(x); });
@@ -226,8 +228,8 @@ TEST(Planner, DecidesAboutWhatTheWorkloadLeavesOpen) {
             return itself && layer++ % 2 == 0 ? recomputed(context, "odd", function) : function();
         });
     };
-    Planner free({}, {.run = [&](Context& dry, const Division&) { train_half(dry, false); }});
-    Planner half({}, {.run = [&](Context& dry, const Division&) { train_half(dry, true); }});
+    Planner free({}, {.run = [&](Context& dry, const MicroBatching&) { train_half(dry, false); }});
+    Planner half({}, {.run = [&](Context& dry, const MicroBatching&) { train_half(dry, true); }});
     const Plan kept = half.fit(half.keep_all_bytes()), least = half.fit(half.floor_bytes());
     EXPECT_LT(half.keep_all_bytes(), free.keep_all_bytes());
     EXPECT_LT(half.floor_bytes(), half.keep_all_bytes());
@@ -245,7 +247,7 @@ TEST(Planner, DecidesAboutWhatTheWorkloadLeavesOpen) {
         EXPECT_EQ(rehearsal.program.replays(), plan.replayed_ops);
     }
     Planner by_policy({}, {.run =
-                               [&](Context& dry, const Division& division) {
+                               [&](Context& dry, const MicroBatching& division) {
                                    dry.policy("blocks.*.mlp", recompute_all());
                                    train_small_gpt(dry, division);
                                },

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
     const auto error_of = [](const std::function<void(Context&)>& run) -> std::string {
         try {
-            Planner planner({}, {.run = [&](Context& dry, const Division&) { run(dry); }});
+            Planner planner({}, {.run = [&](Context& dry, const MicroBatching&) { run(dry); }});
             return "";
         } catch (const Error& error) {
             return error.what();
@@ -43,10 +43,10 @@ TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
 }
 
 /// What a planner throws whose workload is `run`, which is given the number of its call, from 1.
-std::string error_of_calls(const std::function<void(Context& dry, const Division& division, int call)>& run) {
+std::string error_of_calls(const std::function<void(Context& dry, const MicroBatching& division, int call)>& run) {
     int calls = 0;
     try {
-        Planner planner({}, {.run = [&](Context& dry, const Division& division) { run(dry, division, ++calls); },
+        Planner planner({}, {.run = [&](Context& dry, const MicroBatching& division) { run(dry, division, ++calls); },
                              .division = {.batch = 8}});
         planner.fit(planner.floor_bytes());
         return "";
@@ -74,19 +74,20 @@ void train_layers(Context& dry, std::int64_t batch, bool second, bool tanh_first
 
 TEST(Planner, RefusesWorkloadsThatRecordAnotherProgramLater) {
     constexpr const char* kAnother = "does the same each time, and this one records another program: its op ";
-    EXPECT_EQ(error_of_calls(
-                  [](Context& dry, const Division& division, int) { train_layers(dry, division.batch, true, true); }),
+    EXPECT_EQ(error_of_calls([](Context& dry, const MicroBatching& division, int) {
+                  train_layers(dry, division.batch, true, true);
+              }),
               "");
     for (int from = 2; from <= 3; ++from) {
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
+        EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, division.batch, call < from, true);
                     }),
                     AllOf(HasSubstr(kAnother), HasSubstr("linear in last, and here it is sum")));
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
+        EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, division.batch, true, call < from);
                     }),
                     AllOf(HasSubstr(kAnother), HasSubstr("tanh, and here it is relu")));
-        EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int call) {
+        EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, call < from ? division.batch : 7, true, true);
                     }),
                     AllOf(HasSubstr(kAnother), HasSubstr("0 is linear in first"), HasSubstr("with other shapes")));
@@ -96,7 +97,7 @@ TEST(Planner, RefusesWorkloadsThatRecordAnotherProgramLater) {
 TEST(Planner, PassesTheErrorsOfAWorkloadAtAnyCall) {
     int calls = 0, throws_at = 0;
     Workload failing = small_gpt_workload();
-    failing.run = [&](Context& dry, const Division& division) {
+    failing.run = [&](Context& dry, const MicroBatching& division) {
         train_small_gpt(dry, division);
         if (++calls != throws_at) return;
         const MicroBatchScope micro_batch(dry);
@@ -118,13 +119,13 @@ TEST(Planner, PassesTheErrorsOfAWorkloadAtAnyCall) {
 /// What is kept stays valid to the end of this process: the contexts of such rehearsals are not deleted.
 TEST(Planner, RefusesWorkloadsThatKeepTensors) {
     static auto& kept = *new std::vector<Tensor>;
-    EXPECT_THAT(error_of_calls([&](Context& dry, const Division& division, int) {
+    EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int) {
                     train_small_gpt(dry, division);
                     kept.push_back(dry.scalar(1));
                 }),
                 HasSubstr("1 tensor value of the dry context are kept beyond the program's end"));
     ASSERT_EQ(kept.size(), 1u);
-    EXPECT_THAT(error_of_calls([&](Context& dry, const Division&, int) {
+    EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching&, int) {
                     kept.push_back(dry.scalar(1));
                     throw Error("the workload's own");
                 }),
@@ -135,7 +136,7 @@ TEST(Planner, RefusesWorkloadsThatKeepTensors) {
 TEST(Planner, RefusesBudgetsThatNoPlanKeepsWithin) {
     Workload large = small_gpt_workload();
     const std::vector<float> weights(1 << 22);
-    large.run = [&](Context& dry, const Division& division) {
+    large.run = [&](Context& dry, const MicroBatching& division) {
         const Tensor weight = dry.from_host(weights, {1 << 22}, Category::parameters);
         train_small_gpt(dry, division);
     };

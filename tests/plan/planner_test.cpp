@@ -61,7 +61,7 @@ TEST(Planner, KeepsWithinEveryBudget) {
 /// The copies in half precision that autocast makes are ops of the plan, too.
 TEST(Planner, PlansHalfPrecision) {
     Workload half = small_gpt_workload();
-    half.run = [](Context& dry, const Division& division) { train_small_gpt(dry, division, Dtype::bf16); };
+    half.run = [](Context& dry, const MicroBatching& division) { train_small_gpt(dry, division, Dtype::bf16); };
     Planner planner({}, half);
     for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
         const Plan plan = planner.fit(budget);
@@ -151,7 +151,7 @@ TEST(Planner, NoWayByHandWins) {
 TEST(Planner, SharesTheBatchOutWhereItMay) {
     Workload whole = small_gpt_workload(), split = small_gpt_workload();
     bool asked_after_running = false;
-    split.run = [&](Context& dry, const Division& division) {
+    split.run = [&](Context& dry, const MicroBatching& division) {
         train_small_gpt(dry, division);
         asked_after_running = true;
     };
@@ -169,7 +169,7 @@ TEST(Planner, SharesTheBatchOutWhereItMay) {
 TEST(Planner, LeavesOutMicroBatchesThatTheWorkloadRefuses) {
     Workload split = small_gpt_workload();
     std::int64_t most_refused = 1;
-    split.run = [&](Context& dry, const Division& division) {
+    split.run = [&](Context& dry, const MicroBatching& division) {
         if (division.batch <= most_refused) throw Error("too few samples");
         train_small_gpt(dry, division);
     };

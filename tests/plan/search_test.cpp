@@ -271,7 +271,7 @@ TEST(Search, LeavesOutPlansThatRecomputeMoreAndTakeMore) {
         search(kept.program, Costs::assumed({}).of(kept.program), std::span(&answers, 1)).points;
     ASSERT_EQ(points.size(), 1u) << "nothing takes less than keeping all";
     EXPECT_EQ(points.front().seconds, 0);
-    Planner planner({}, {.run = [](Context& dry, const Division&) { train_head(dry); }});
+    Planner planner({}, {.run = [](Context& dry, const MicroBatching&) { train_head(dry); }});
     EXPECT_LE(planner.floor_bytes(), planner.keep_all_bytes());
     EXPECT_EQ(planner.fit(planner.keep_all_bytes()).replayed_ops, 0u);
 }

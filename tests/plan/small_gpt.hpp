@@ -22,7 +22,7 @@ inline constexpr std::size_t kPage = std::size_t{2} << 20;
 inline nn::GptOptions small_gpt() { return {.vocabulary = 64, .block = 64, .layers = 6, .heads = 2, .width = 64}; }
 
 /// Two steps of a GPT; a hash of its state.
-inline std::string train_small_gpt(Context& context, const Division& division,
+inline std::string train_small_gpt(Context& context, const MicroBatching& division,
                                    std::optional<Dtype> half = std::nullopt) {
     const Autocast autocast(context, half);
     Parameters parameters(context);
@@ -44,7 +44,7 @@ inline std::string train_small_gpt(Context& context, const Division& division,
 }
 
 inline Workload small_gpt_workload() {
-    return {.run = [](Context& dry, const Division& division) { train_small_gpt(dry, division); },
+    return {.run = [](Context& dry, const MicroBatching& division) { train_small_gpt(dry, division); },
             .division = {.batch = 8}};
 }
 

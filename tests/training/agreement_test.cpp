@@ -211,14 +211,14 @@ class OtherBuild final : public Group {
         : Group(group->rank(), group->ranks()), group_(std::move(group)) {}
 
   private:
-    void do_exchange(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
-                     std::span<const Extent> receives) override {
+    void do_all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
+                       std::span<const Extent> receives) override {
         std::size_t end = 0;
         for (const Extent& extent : sends) end = std::max(end, extent.offset + extent.bytes);
         std::string told(reinterpret_cast<const char*>(send), end);
         const std::string fact = std::string(R"(["version",")") + version;
         if (const std::size_t at = told.find(fact); at != std::string::npos) told[at + fact.size() - 1] = 'x';
-        group_->exchange(reinterpret_cast<const std::byte*>(told.data()), sends, receive, receives);
+        group_->all_to_all(reinterpret_cast<const std::byte*>(told.data()), sends, receive, receives);
     }
 
     std::shared_ptr<Group> group_;

@@ -191,7 +191,7 @@ TEST_F(BudgetTest, OneFloorIsThatOfAllRanks) {
         const std::size_t floor = Trainer(deep(), tight).plan(profile).floor_bytes;
         const auto most_of_ranks = [&](const plan::Plan& plan) {
             Trainer following(deep(), tight);
-            following.follow(plan);
+            following.apply(plan);
             std::size_t most = 0;
             for (const RankReport& rank : following.rehearse_ranks(profile))
                 most = std::max(most, rank.predicted_bytes_reserved);
@@ -323,7 +323,7 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     const plan::Plan plan = trainer.plan(profile).plan;
     ASSERT_LT(plan.division.batch, kBatch);
     trainer.check(plan, profile);
-    trainer.follow(plan);
+    trainer.apply(plan);
     EXPECT_EQ(trainer.options().batch, plan.division.batch);
     EXPECT_EQ(trainer.options().accumulate, plan.division.accumulate);
     const Forecast forecast = trainer.rehearse(profile);
@@ -333,7 +333,7 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     by_hand.recomputes = {{"none", "nothing", {}}, {"all", "all layers", {{"**", recompute_all()}}}};
     by_hand.recompute = "all";
     Trainer following(deep(), by_hand);
-    following.follow(plan);
+    following.apply(plan);
     EXPECT_EQ(following.options().recompute, "none");
     EXPECT_EQ(following.rehearse(profile).peak.reserved, plan.peak_bytes_reserved);
     EXPECT_EQ(following.rehearse(profile).replayed_ops, forecast.replayed_ops);

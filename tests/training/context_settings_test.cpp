@@ -108,7 +108,7 @@ class Seeing final : public test::OneLayerTask {
         const RegionScope region(context_, context_.module_path("body"));
         return test::OneLayerTask::loss({down_(tanh(up_(batch[0]))), batch[1]});
     }
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         see("validate");
         const Loss loss = this->loss({made(validation_rows_), ones(context_, {1})});
         return {.loss = loss.sum().item()};

@@ -46,7 +46,7 @@ class Deep : public training::DataTask<DeepPoints> {
         for (const auto& layer : layers_) x = tanh((*layer)(x));
         return cross_entropy(out_(x), batch[1]);
     }
-    training::Validation validate(const training::Watch&) override { return {}; }
+    training::Validation validate(const training::ProgressCallback&) override { return {}; }
 
   private:
     std::vector<std::unique_ptr<nn::Linear>> layers_;

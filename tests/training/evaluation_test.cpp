@@ -24,7 +24,7 @@ class Looking final : public test::OneLayerTask {
   public:
     Looking(Parameters& parameters, std::int64_t, std::map<std::string, Seen>* seen)
         : test::OneLayerTask(parameters), parameters_(parameters), seen_(seen) {}
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         look("validation");
         return {};
     }

@@ -129,7 +129,7 @@ Points points_of(const std::filesystem::path& log) {
 class Figured final : public test::OneLayerTask {
   public:
     Figured(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         const double loss = this->loss(batch()).sum().item();
         return {.loss = loss, .metrics = {{"accuracy", "accuracy", 1 / (1 + loss * loss)}}};
     }

@@ -55,7 +55,7 @@ class Timed final : public test::OneLayerTask {
         }
         return test::OneLayerTask::loss(batch);
     }
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         if (!context_.dry()) clock_.move(100);
         return {.loss = 1};
     }

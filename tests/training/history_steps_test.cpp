@@ -38,7 +38,7 @@ class Marking final : public test::OneLayerTask {
         mark(kLoss);
         return test::OneLayerTask::loss(batch);
     }
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         mark(kValidation);
         return {.loss = 1};
     }

@@ -111,7 +111,7 @@ TEST(LastStep, AValidationIsLongWhateverStepsTake) {
       public:
         Validating(Parameters& parameters, std::int64_t, std::string saved, bool* found)
             : test::OneLayerTask(parameters), saved_(std::move(saved)), found_(found) {}
-        Validation validate(const Watch&) override {
+        Validation validate(const ProgressCallback&) override {
             if (!context_.dry() && context_.group()->rank() == 0) {
                 std::raise(SIGTERM);
                 *found_ = appears(saved_);

@@ -70,7 +70,7 @@ class Drawing final : public DataTask<Breaking> {
     Loss loss(const Batch& batch) override {
         return Loss(sum(square(model_(batch[0]) + randn(context(), batch[0].shape()))), kBatch);
     }
-    Validation validate(const Watch&) override { return {}; }
+    Validation validate(const ProgressCallback&) override { return {}; }
 
   private:
     nn::Linear model_;

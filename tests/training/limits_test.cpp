@@ -232,7 +232,7 @@ TEST_F(Limits, WhatIsAdvisedForProcessesFitsOnEachOfThem) {
         told.budget = number_behind(".budget = ", text);
         EXPECT_LT(told.budget, floor);
         Trainer trainer(deep_, told);
-        trainer.follow(trainer.plan(of_rank).plan);
+        trainer.apply(trainer.plan(of_rank).plan);
         std::vector<std::size_t> reserved;
         for (const RankReport& rank : trainer.rehearse_ranks(of_rank)) {
             EXPECT_LE(rank.predicted_bytes_reserved, told.budget);
@@ -251,7 +251,7 @@ class LateTask final : public test::Deep {
     LateTask(Parameters& parameters, std::int64_t batch, const test::DeepPoints& points, std::int64_t validating,
              std::int64_t ending)
         : Deep(parameters, batch, points), validating_(validating), ending_(ending) {}
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         take(validating_);
         return {};
     }

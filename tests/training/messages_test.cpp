@@ -50,7 +50,7 @@ class Scripted final : public test::OneLayerTask {
         return Loss(sum, 1);
     }
     /// Validations come to the same loss.
-    Validation validate(const Watch&) override { return {.loss = 1}; }
+    Validation validate(const ProgressCallback&) override { return {.loss = 1}; }
 
   private:
     Script script_;

@@ -15,7 +15,7 @@ class OneLayerTask : public training::EndlessTask {
     explicit OneLayerTask(Parameters& parameters)
         : context_(parameters.context()), model_(nn::Path(parameters), 2, 1) {}
     Batch batch() override { return {ones(context_, {1, 2}), ones(context_, {1})}; }
-    void divide(const data::LoaderShare&) override {}  // all batches are alike
+    void divide(const data::DataShard&) override {}  // all batches are alike
     Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
 
   protected:

@@ -48,7 +48,7 @@ class Layers : public DataTask<Points> {
         for (const nn::Linear& layer : layers_) x = tanh(layer(x));
         return cross_entropy(x, batch[1]);
     }
-    Validation validate(const Watch&) override { return {}; }
+    Validation validate(const ProgressCallback&) override { return {}; }
 
   protected:
     std::vector<nn::Linear> layers_;
@@ -186,7 +186,7 @@ TEST_F(PlannedTraining, TellsTheFiguresOfOneProcess) {
         tight.budget = Trainer(layers, tight).plan(profile).floor_bytes;
         Trainer trainer(layers, tight);
         const plan::Plan plan = trainer.plan(profile).plan;
-        trainer.follow(plan);
+        trainer.apply(plan);
         const Forecast forecast = trainer.rehearse(profile);
         ASSERT_GT(plan.replayed_ops, 0u);
         EXPECT_EQ(plan.replayed_ops % static_cast<std::uint64_t>(own), 0u);
@@ -210,7 +210,7 @@ TEST_F(PlannedTraining, IsLimitedToItsBudgetBesideOthers) {
     EXPECT_EQ(context.memory().limit(), 0u);
 }
 
-/// As `Trainer::follow` gives one.
+/// As `Trainer::apply` gives one.
 TEST_F(PlannedTraining, GoesOnByAPlanThatIsGivenNotByThatOfTheFile) {
     const test::ScratchFolder folder;
     const MakeTask layers = task<Layers>(points_);
@@ -228,7 +228,7 @@ TEST_F(PlannedTraining, GoesOnByAPlanThatIsGivenNotByThatOfTheFile) {
     ASSERT_GT(run({layers, tight}).last_step.replayed_ops, 0u);
     rest.save = folder.path() / "whole";
     Trainer given(layers, rest);
-    given.follow(ample.plan);
+    given.apply(ample.plan);
     const Report report = run(given);
     EXPECT_EQ(report.last_step.replayed_ops, 0u);
     EXPECT_EQ(report.peak_bytes_reserved, ample.plan.peak_bytes_reserved);
@@ -287,7 +287,7 @@ TEST_F(PlannedTraining, IsLimitedToTheBudgetThatItsPlanWasMadeFor) {
         return limits;
     };
     Trainer given(layers, options());
-    given.follow(plan);
+    given.apply(plan);
     EXPECT_EQ(limits_of(given), std::set{budgeted.budget});
 
     budgeted.stop_after = 1;
@@ -302,14 +302,14 @@ TEST_F(PlannedTraining, IsLimitedToTheBudgetThatItsPlanWasMadeFor) {
 
     // A device on which the plan takes more than that is another matter.
     plan.budget = std::size_t{2} << 20;
-    given.follow(plan);
+    given.apply(plan);
     EXPECT_EQ(limits_of(given), std::set{plan.peak_bytes_reserved});
 
     plan.budget = budgeted.budget;
     TrainerOptions longer = options();
     longer.steps = 12;
     Trainer by_values(task<ByValues>(points_), longer);
-    by_values.follow(plan);
+    by_values.apply(plan);
     Context context = Context::cpu({.threads = 1, .seed = 5});
     try {
         by_values.run(context);

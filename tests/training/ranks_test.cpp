@@ -70,7 +70,7 @@ class Counting final : public DataTask<Points> {
           combines_(combines),
           batches_(batches) {}
     Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
-    Validation validate(const Watch& watch) override {
+    Validation validate(const ProgressCallback& watch) override {
         MeanLoss mean;
         *batches_ = 0;
         const auto work = [&](const Batch& batch, const HostBatch&) {
@@ -266,7 +266,7 @@ TEST(TrainerOfRanks, FiguresOfAStepAreThoseOfEach) {
 class Figured final : public test::OneLayerTask {
   public:
     Figured(Parameters& parameters, std::int64_t) : test::OneLayerTask(parameters) {}
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         return {.loss = 1, .metrics = {{"KL", "kl", 12.34, false}, {"accuracy", "accuracy", 0.5}}};
     }
     std::int64_t validation_batches() const override { return 1; }

@@ -31,7 +31,9 @@ class Validated final : public test::OneLayerTask {
   public:
     Validated(Parameters& parameters, std::int64_t, std::vector<double> losses)
         : test::OneLayerTask(parameters), losses_(std::move(losses)) {}
-    Validation validate(const Watch&) override { return {.loss = context_.dry() ? 0 : losses_.at(validations_++)}; }
+    Validation validate(const ProgressCallback&) override {
+        return {.loss = context_.dry() ? 0 : losses_.at(validations_++)};
+    }
 
   private:
     std::vector<double> losses_;
@@ -45,7 +47,7 @@ class Noisy final : public test::OneLayerTask {
     Loss loss(const Batch& batch) override {
         return Loss(test::OneLayerTask::loss(batch).sum() * sum(randn(context_, {1})), 1);
     }
-    Validation validate(const Watch&) override {
+    Validation validate(const ProgressCallback&) override {
         const Tensor drawn = randn(context_, {1});
         if (!context_.dry() && *broken_) throw FileError("a.jpg: damaged");
         return {.loss = 1};

@@ -44,7 +44,7 @@ class TwoParts final : public test::OneLayerTask {
         return Loss(step_ == broken_ ? log(loss * -1.0) : loss, 1);
     }
     std::vector<std::string> figures() const override { return names_; }
-    Validation validate(const Watch&) override { return {.loss = loss(batch()).sum().item()}; }
+    Validation validate(const ProgressCallback&) override { return {.loss = loss(batch()).sum().item()}; }
 
   private:
     std::vector<std::string> names_;

@@ -94,7 +94,7 @@ class ShortLast final : public DataTask<Points> {
     ShortLast(Parameters& parameters, std::int64_t batch)
         : DataTask(parameters, shuffled(points(16), points(11), batch, 7)), model_(nn::Path(parameters), 1, 1) {}
     Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 8); }
-    Validation validate(const Watch& watch) override {
+    Validation validate(const ProgressCallback& watch) override {
         MeanLoss mean;
         each_validation_batch(watch, std::tie(mean), [&](const Batch& batch, const Points::Batch&) {
             const Tensor taken = ones(context(), {batch[0].size(0), std::int64_t{1} << 18});

@@ -65,7 +65,7 @@ class Net final : public DataTask<Points> {
           drop_(nn::Path(parameters) / "drop", 0.2),
           out_(nn::Path(parameters) / "out", width, 3) {}
     Loss loss(const Batch& batch) override { return cross_entropy(logits(batch), batch[1]); }
-    Validation validate(const Watch& watch) override {
+    Validation validate(const ProgressCallback& watch) override {
         MeanLoss mean;
         Accuracy accuracy;
         each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const Points::Batch&) {

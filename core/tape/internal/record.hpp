@@ -76,7 +76,7 @@ struct alignas(std::max_align_t) Record {
     unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
     std::uint16_t n_produced = 0;
     bool differentiable = false;  ///< backward will run: an input requires a gradient
-    bool armed = false;           ///< a replay may be needed: the inputs are pinned
+    bool needs_replay = false;    ///< a replay may be needed: the inputs are pinned
     bool collected = false;       ///< in the replay that is going on
     std::size_t arena_chunk = 0;  ///< the arena's end before this record
     std::size_t arena_offset = 0;

@@ -54,7 +54,7 @@ class Tape {
     using Attendance = std::function<void(Exec& exec)>;
     void after_backward(Update update, Attendance attendance);
     /// What the updates of the last backward say that a rank does which has no such backward.
-    void attend();
+    void participate();
     void forget_attendances() { attendances_.clear(); }
     /// For an update or an attendance: behind all of them, `change` is called for each of the ranks, in their order, so
     /// that what is used twice in a micro-batch changes as if one rank did one micro-batch after another.
@@ -126,20 +126,20 @@ class Tape {
     void record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
                 std::span<Array> saved, unsigned gradients);
     void bind_saved(Record& record, std::span<Array> saved);
-    struct Home {
+    struct RecomputeRegion {
         const RecordInterval* interval = nullptr;  ///< null = keep
         bool movable = false;  ///< null, but an enclosing region says recompute: it counts once a handle leaves
         std::uint32_t replays = 0;
-        std::uint32_t again_after = 0;
+        std::uint32_t drop_distance = 0;
     };
-    static void set_home(Value& value, const Home& home) {
-        value.home = home.interval;
-        value.replays = home.replays;
-        value.again_after = home.again_after;
+    static void set_recompute_region(Value& value, const RecomputeRegion& region) {
+        value.recompute_region = region.interval;
+        value.replays = region.replays;
+        value.drop_distance = region.drop_distance;
     }
     std::string_view path_text(PathId path);
     Candidate candidate_of(const Record& record);
-    Home home_of(TapeRegion* innermost, Record& record);
+    RecomputeRegion recompute_region_of(TapeRegion* innermost, Record& record);
     bool stealable(const Tensor& input) const;
     unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
     void take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept;
@@ -166,7 +166,7 @@ class Tape {
         std::size_t records;  ///< on the tape when it was asked for: it goes when there are fewer
         PathId path;
         Update run;
-        Attendance attend;
+        Attendance participate;
     };
     class BackwardScope;
     void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
@@ -182,7 +182,7 @@ class Tape {
     void materialize(std::span<Slot> slots);
     void collect(Value& value, std::vector<Record*>& records);
     void replay(Record& record);
-    GradTarget grad_target(Value& value, const Geometry& geometry, Array* spent);
+    GradientDestination grad_target(Value& value, const Geometry& geometry, Array* spent);
     void number_anew() noexcept;
     static Value* receiver(const Slot& slot);
     Array array_of(const Slot& slot, const Record& record) const;

@@ -30,31 +30,33 @@ class ParameterStorage {
 };
 
 /// The retention rule: storage is kept while
-///     users || holds || (pins && (!home || (the record whose backward runs lies in it, and no long wait is ahead))).
-/// A value whose storage is gone while it is pinned has an *armed* producer, whose inputs are pinned in turn.
+///     users || holds || (pins && (!recompute_region || (the record whose backward runs lies in it, and no long wait is
+///     ahead))).
+/// A value whose storage is gone while it is pinned has a producer whose `needs_replay` is set, and that producer pins
+/// its inputs in turn.
 struct Value {
     Value(Array&& contents, Tape& owner) : array(std::move(contents)), tape(&owner) {}
 
     Array array;  ///< without gaps; geometry and dtype stay; the buffer is empty while evicted
     Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
-    Record* producer = nullptr;            ///< null for leaves
-    const RecordInterval* home = nullptr;  ///< within which it is held once brought back; null: it is kept
-    ParameterStorage* storage = nullptr;   ///< of a parameter; null for everything else
-    Value* cast = nullptr;                 ///< its elements in half precision, while that value is there
-    Value* cast_of = nullptr;              ///< of such a cast: what was cast
-    std::uint32_t cast_version = 0;        ///< of such a cast: `changes` of what was cast
-    std::uint32_t version = 0;             ///< of a parameter: its own changes, beside its storage's
-    std::uint32_t awaited = 0;             ///< of a parameter, during backward: inputs of records that are still to run
-    std::uint32_t users = 0;               ///< handles of the user
-    std::uint32_t refs = 0;                ///< records that mention it, its producer included
-    std::uint32_t pins = 0;                ///< uses by backward, and as input of armed records
-    std::uint32_t holds = 0;               ///< uses by the replay that is going on
-    std::uint32_t next_use = 0;            ///< 1 + index of the last record that saved it; 0: none
-    std::uint32_t replays = 0;             ///< with a home: the most ops in a row that run to make it again
-    std::uint32_t again_after = 0;         ///< with a home: `Answer::again_after`
-    const char* consumed = nullptr;        ///< the op that made it, once its record is gone and gradients can't pass
-    PathId consumed_path = 0;              ///< the module in which that op ran
+    Record* producer = nullptr;                        ///< null for leaves
+    const RecordInterval* recompute_region = nullptr;  ///< within which it is held once brought back; null: it is kept
+    ParameterStorage* storage = nullptr;               ///< of a parameter; null for everything else
+    Value* cast = nullptr;                             ///< its elements in half precision, while that value is there
+    Value* cast_of = nullptr;                          ///< of such a cast: what was cast
+    std::uint32_t cast_version = 0;                    ///< of such a cast: `changes` of what was cast
+    std::uint32_t version = 0;                         ///< of a parameter: its own changes, beside its storage's
+    std::uint32_t awaited = 0;        ///< of a parameter, during backward: inputs of records that are still to run
+    std::uint32_t users = 0;          ///< handles of the user
+    std::uint32_t refs = 0;           ///< records that mention it, its producer included
+    std::uint32_t pins = 0;           ///< uses by backward, and as input of records that need replay
+    std::uint32_t holds = 0;          ///< uses by the replay that is going on
+    std::uint32_t next_use = 0;       ///< 1 + index of the last record that saved it; 0: none
+    std::uint32_t replays = 0;        ///< with a recompute region: the most ops in a row that run to make it again
+    std::uint32_t drop_distance = 0;  ///< with a recompute region: `Answer::drop_distance`
+    const char* consumed = nullptr;   ///< the op that made it, once its record is gone and gradients can't pass
+    PathId consumed_path = 0;         ///< the module in which that op ran
     bool requires_grad = false;
     bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and after `retain_grad`
     bool reached = false;       ///< during backward: a gradient will arrive

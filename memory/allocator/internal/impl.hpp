@@ -41,12 +41,11 @@ class DeviceMemory::Impl {
     void begin_step() noexcept { step_.fetch_add(1, std::memory_order_relaxed); }
 
     MemoryStatistics statistics() const;
-    std::vector<StreamStatistics> stream_statistics() const;
     std::vector<PoolStatistics> pool_statistics() const;
     StreamId adopt_stream(void* stream) { return driver_->adopt(stream); }
     void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count, bool at_peak) const;
-    MemoryPeak peak() const;
+    MemoryPeak peak(std::size_t paths) const;
     void reset_peak();
     std::size_t trim();
     void start_history(std::size_t events);

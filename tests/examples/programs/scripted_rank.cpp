@@ -37,7 +37,7 @@ using namespace headroom;
 void exchange(Context& context, std::int64_t numbers) {
     if (!context.group()) return;
     const Tensor ones_of_all = ones(context, {numbers});
-    sum_over_ranks(context.exec(), *context.group(), ones_of_all.array());
+    all_reduce(context.exec(), *context.group(), ones_of_all.array());
     const float last = ones_of_all.to_vector<float>().back();
     if (last != static_cast<float>(context.group()->ranks())) throw Error("a rank is missing in the sum");
 }

@@ -5,6 +5,8 @@
 namespace headroom {
 
 /// How many of the things 0 to all - 1 are those of a rank.
-constexpr std::int64_t turns_of(int rank, int ranks, std::int64_t all) { return (all - rank + ranks - 1) / ranks; }
+constexpr std::int64_t round_robin_count(int rank, int ranks, std::int64_t all) {
+    return (all - rank + ranks - 1) / ranks;
+}
 
 }  // namespace headroom

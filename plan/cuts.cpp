@@ -1,10 +1,10 @@
-#include <headroom/plan/internal/borders.hpp>
+#include <headroom/plan/internal/cuts.hpp>
 
 #include <algorithm>
 
 namespace headroom::plan {
 
-Borders::Borders(const RecordedProgram& program)
+Cuts::Cuts(const RecordedProgram& program)
     : program_(program),
       last_use_(program.values.size()),
       crossing_(program.ops.size() + 1),
@@ -27,7 +27,7 @@ Borders::Borders(const RecordedProgram& program)
     for (std::size_t i = 1; i < made_.size(); ++i) made_[i] += made_[i - 1];
 }
 
-std::uint32_t Borders::border_at(double share, double width) const {
+std::uint32_t Cuts::border_at(double share, double width) const {
     const auto at = [&](double part) {
         return std::lower_bound(made_.begin(), made_.end(), made_.back() * part) - made_.begin();
     };
@@ -38,7 +38,7 @@ std::uint32_t Borders::border_at(double share, double width) const {
                                       crossing_.begin());
 }
 
-std::vector<Answer> Borders::cut(std::size_t parts, bool leaning) const {
+std::vector<Answer> Cuts::cut(std::size_t parts, bool leaning) const {
     const auto count = static_cast<double>(parts);
     double lean = 0;  // by which a part is larger than the next one, of all bytes
     if (leaning) {

@@ -2,7 +2,7 @@
 // Where a recorded program can be cut so that little crosses. A plan that keeps only what crosses runs one part again
 // at a time. Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
 //
-//     const std::vector<Answer> answers = Borders(program).cut(8, false);
+//     const std::vector<Answer> answers = Cuts(program).cut(8, false);
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace headroom::plan {
 
-class Borders {
+class Cuts {
   public:
     /// `program` must outlive it.
-    explicit Borders(const RecordedProgram& program);
+    explicit Cuts(const RecordedProgram& program);
 
     /// `keep` for what crosses the borders between `parts`, else `recompute`. Parts make equally many bytes for
     /// backward; with `leaning`, earlier parts make more: as much as the later ones' borders hold, which are gone when
