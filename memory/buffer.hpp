@@ -1,7 +1,7 @@
 #pragma once
-// A counted reference to memory of a device. Copies share, the last one gives the memory back. Counts are not atomic: a
-// buffer stays in the thread of its context. A buffer can give its memory back by itself, so it can also wrap memory of
-// another library.
+// A reference-counted block of device memory. Copies share it; the last owner frees it. The count is not atomic: a
+// buffer stays in the thread of its context. A buffer carries its own deleter, so it can also wrap another library's
+// memory.
 //
 //     Buffer buffer = Buffer::allocate(memory, 1024, 0, {});
 //     auto* values = reinterpret_cast<float*>(buffer.data());
@@ -30,27 +30,27 @@ class Buffer {
     }
     ~Buffer() { reset(); }
 
-    /// A new block of at least `bytes` bytes. `memory` must outlive it: if it does not, the last owner of the buffer
-    /// ends the program with a message that names the buffer. Errors: as `DeviceMemory::allocate`.
+    /// Allocates at least `bytes` bytes. `memory` must outlive the buffer: otherwise the last owner ends the program
+    /// with a message that names the buffer. Errors: as `DeviceMemory::allocate`.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
-    /// Wraps memory that the caller owns; `deleter` (may be empty) is called once, when the last owner is gone. Only
-    /// tests use it so far; DLPack will import arrays of other libraries with it. Errors: std::bad_alloc; the deleter
-    /// has not been called then.
+    /// Wraps memory that the caller owns. `deleter` (may be empty) is called once, when the last owner is gone. Only
+    /// tests use it so far; DLPack will import other libraries' arrays with it. Errors: std::bad_alloc, without a call
+    /// of the deleter.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
 
     explicit operator bool() const noexcept { return storage_ != nullptr; }
     std::byte* data() const noexcept { return storage_ ? storage_->data : nullptr; }
-    /// As requested, not as rounded.
+    /// The requested size, before rounding.
     std::size_t bytes() const noexcept { return storage_ ? storage_->bytes : 0; }
-    /// The allocator that it came from; null for wrapped memory.
+    /// The allocator it came from; null for wrapped memory.
     DeviceMemory* memory() const noexcept { return storage_ ? storage_->memory : nullptr; }
-    /// Records that work queued on another stream uses the buffer; see `DeviceMemory::record_use`. Wrapped memory
-    /// ignores it. Errors: Error if its memory is gone.
+    /// Records that work queued on another stream uses the buffer; see `DeviceMemory::record_use`. No effect on wrapped
+    /// memory. Errors: Error if the allocator is gone.
     void record_use(StreamId stream) const;
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
 
-    /// How often the contents have changed after the first use; backward checks this number for saved arrays.
+    /// Number of changes after the first use; backward compares it for saved arrays.
     std::uint32_t version() const noexcept { return storage_ ? storage_->version : 0; }
     void bump_version() noexcept {
         if (storage_) ++storage_->version;

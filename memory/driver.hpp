@@ -1,7 +1,7 @@
 #pragma once
-// A device's memory as its driver offers it: address ranges, physical pages, pinned host memory, events, sizes. The
-// allocator needs nothing else, so the same allocator code runs on a CPU, on a GPU and in a dry run. Not for users who
-// want memory: they call `DeviceMemory`.
+// The memory interface of a device's driver: address ranges, physical pages, pinned host memory, events. The allocator
+// needs nothing else, so the same allocator code runs on a CPU, on a GPU and in a dry run. To allocate memory, use
+// `DeviceMemory` instead.
 //
 //     std::unique_ptr<memory::Driver> driver = memory::make_host_driver();
 //     std::byte* address = driver->reserve(1 << 30);
@@ -18,81 +18,84 @@
 namespace headroom::memory {
 
 struct DriverProperties {
-    std::string name;               ///< for messages: "host", "simulated host", ...
-    std::size_t granularity = 0;    ///< bytes of a page; addresses of pages are multiples of it
-    std::size_t alignment = 0;      ///< bytes; every block is aligned to it and rounded up to a multiple of it
-    std::size_t total_bytes = 0;    ///< physical memory of the device
-    std::size_t address_bytes = 0;  ///< of address space that a pool of blocks reserves; less where there is less
-    bool touchable = true;          ///< the host can read and write the addresses
-    bool simulated = false;         ///< it exists as figures only: programs on it are rehearsals
-    bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream
+    std::string name;             ///< for messages: "host", "simulated host", ...
+    std::size_t granularity = 0;  ///< bytes per page; page addresses are multiples of it
+    std::size_t alignment = 0;    ///< bytes; every block is aligned to it and its size rounded up to a multiple of it
+    std::size_t total_bytes = 0;  ///< physical memory of the device
+    /// address space that a pool reserves, in bytes; less where less is available
+    std::size_t address_bytes = 0;
+    bool touchable = true;     ///< the host can read and write device addresses
+    bool simulated = false;    ///< the device exists only as figures: programs on it are dry runs
+    bool synchronous = false;  ///< a call returns when its work is done: freed memory is free for every stream
 };
 
-/// A page of physical memory, one granule, made by `create`; 0 is none.
+/// A page of physical memory, one granule, from `create`; 0 is none.
 using PageHandle = std::uint64_t;
-/// A point in a stream's work; 0 is none.
+/// A position in a stream's queue; 0 is none.
 using EventHandle = std::uint64_t;
 
-/// Calls about memory come one at a time; calls about events and streams may come from several threads at once. Errors:
-/// DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
+/// Memory calls must come one at a time; event and stream calls may come from several threads at once. Errors:
+/// DeviceError with the name of the call and its meaning. Only `create` reports a lack of memory differently: it
+/// returns 0.
 class Driver {
   public:
     virtual ~Driver() = default;
 
     virtual const DriverProperties& properties() const = 0;
-    /// Unused bytes of the device; an estimate if other processes share it.
+    /// Unused bytes of the device; an estimate if other processes use it, too.
     virtual std::size_t free_bytes() const = 0;
 
-    /// Reserves `bytes` of address space without memory behind it.
+    /// Reserves `bytes` of address space without backing memory.
     virtual std::byte* reserve(std::size_t bytes) = 0;
     virtual void release(std::byte* address, std::size_t bytes) noexcept = 0;
 
-    /// Takes one granule of physical memory; 0 if there is none left.
+    /// Allocates one granule of physical memory; 0 if none is left.
     virtual PageHandle create() = 0;
     virtual void destroy(PageHandle page) noexcept = 0;
-    /// Maps the pages, one after the other, from `address` on; the addresses must be reserved and unmapped. Nothing is
-    /// mapped if it throws.
+    /// Maps the pages in order, starting at `address`; the addresses must be reserved and unmapped. If it throws,
+    /// nothing is mapped.
     virtual void map(std::byte* address, std::span<const PageHandle> pages) = 0;
-    /// Unmaps `count` pages from `address` on; they may be mapped elsewhere, contents are lost. No work that uses them
-    /// may be under way.
+    /// Unmaps `count` pages starting at `address`. Their contents are lost and they may be mapped elsewhere. No queued
+    /// work may still use them.
     virtual void unmap(std::byte* address, std::size_t count) noexcept = 0;
 
-    /// Page-locked host memory that the device can copy from and to directly; null if there is not enough.
+    /// Allocates page-locked host memory that the device can access directly; null if there is not enough.
     virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
     virtual void free_pinned(std::byte* address, std::size_t bytes) noexcept = 0;
 
-    /// Marks the present end of the stream's work; 0 while the stream is captured.
+    /// Records an event at the current end of the stream; 0 while the stream is being captured.
     virtual EventHandle record(StreamId stream) = 0;
-    /// True once all work before the event is done.
+    /// True once all work queued before the event has finished.
     virtual bool passed(EventHandle event) = 0;
-    /// Makes the stream, which is not captured, wait for the event; the host goes on.
+    /// Makes the stream wait for the event, without blocking the host. The stream must not be captured.
     virtual void wait(StreamId stream, EventHandle event) = 0;
-    /// Makes the host wait for the event.
+    /// Blocks the host until the event has passed.
     virtual void synchronize(EventHandle event) = 0;
-    /// Destroys an event; waits that were requested stay in force.
+    /// Destroys an event; waits already queued for it stay in force.
     virtual void destroy_event(EventHandle event) noexcept = 0;
 
-    /// True while the stream's work goes into a graph (CUDA's stream capture) instead of being done. An event recorded
-    /// there would be part of the graph, and nothing could wait for it.
+    /// True while the stream's work is captured into a graph (CUDA stream capture) instead of run. An event recorded
+    /// then would become part of the graph, and nothing could wait for it.
     virtual bool capturing(StreamId) { return false; }
-    /// The number of a stream that was made elsewhere, which must live as long as the driver; the same one again for
-    /// the same stream. Errors: DeviceError if there are no streams but numbers, or too many.
+    /// Registers a stream that was created elsewhere and returns its number; the same stream always gets the same
+    /// number. The stream must outlive the driver. Errors: DeviceError if this driver has no real streams, or too many
+    /// are registered.
     virtual StreamId adopt(void* stream);
 };
 
-/// The host's own memory through mmap; pages of 2 MiB, blocks aligned to 64 bytes.
+/// Host memory through mmap: pages of 2 MiB, blocks aligned to 64 bytes.
 std::unique_ptr<Driver> make_host_driver();
 
 struct SimulatedOptions {
-    DriverProperties properties;     ///< the properties of the device that it stands for
-    std::int64_t event_latency = 0;  ///< records on a stream until one of its events has passed
+    DriverProperties properties;     ///< properties of the device to simulate
+    std::int64_t event_latency = 0;  ///< an event passes once this many more were recorded on its stream
 };
 
-/// A device that exists only as figures: addresses are handed out and never touched, pages are counted against
+/// A device that exists only as figures. Addresses are handed out but never touched; pages are counted against
 /// `total_bytes`.
 std::unique_ptr<Driver> make_simulated_driver(SimulatedOptions options);
 
-/// A simulated driver with the host driver's properties, whose decisions therefore equal those on the host.
+/// A simulated driver with the host driver's properties, so the allocator decides as it would on the host.
 std::unique_ptr<Driver> make_simulated_host_driver();
 
 }  // namespace headroom::memory

@@ -13,8 +13,8 @@
 
 namespace headroom {
 
-/// Text that stays on its line and can't control a terminal: "?" for each control character. A path may hold any byte
-/// except 0, and a file any byte.
+/// Replaces each control character by "?", so that text stays on one line and can't control a terminal. A path may hold
+/// any byte except 0, and a file any byte.
 inline std::string without_controls(const std::string& text) {
     std::string shown;
     for (const char c : text) {
@@ -26,13 +26,13 @@ inline std::string without_controls(const std::string& text) {
     return shown;
 }
 
-/// Base of all errors of this library. Their messages are `without_controls`.
+/// Base of all errors of this library. Messages pass through `without_controls`.
 class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(without_controls(message)) {}
 
-    /// Adds the module in which the error occurred to the message, ", in blocks.3.mlp". Does nothing for an empty path,
-    /// or if the message names a path already: the innermost module counts.
+    /// Appends the module in which the error occurred to the message, as ", in blocks.3.mlp". Does nothing for an empty
+    /// path, or if the message already names one: the innermost module wins.
     void add_path(const std::string& path) {
         if (names_path_ || path.empty()) return;
         static_cast<std::runtime_error&>(*this) = std::runtime_error(what() + without_controls(", in " + path));
@@ -55,19 +55,19 @@ class DtypeError : public Error {
     using Error::Error;
 };
 
-/// A file that can't be read or written, or whose contents are not what they claim to be.
+/// A file that can't be read or written, or whose contents don't match its format.
 class FileError : public Error {
   public:
     using Error::Error;
 };
 
-/// Work that can't be part of a CUDA graph while one is captured.
+/// Work that is not allowed while a CUDA graph is being captured.
 class CaptureError : public Error {
   public:
     using Error::Error;
 };
 
-/// A driver call that failed for a reason other than lack of memory.
+/// A failed driver call, for any reason but lack of memory.
 class DeviceError : public Error {
   public:
     using Error::Error;

@@ -1,7 +1,7 @@
 #pragma once
-// The events of a device's memory and its present blocks: the data of reports and timelines. `DeviceMemory` keeps the
-// last events after `start_history`, and describes itself at any time by `snapshot`; functions that write files from
-// that are in memory/history/.
+// Memory events of a device and its current blocks: the data behind reports and timelines. `DeviceMemory` records the
+// latest events after `start_history`; `snapshot` works at any time. Functions that write a snapshot to a file are in
+// memory/history/.
 //
 //     memory.start_history(1'000'000);
 //     train(context);
@@ -19,14 +19,14 @@
 namespace headroom::memory {
 
 struct MemoryEvent {
-    /// Blocks are allocated and freed, pages mapped and unmapped. `out_of_memory` is a request that failed.
+    /// Blocks are allocated and freed, pages mapped and unmapped; `out_of_memory` is a failed request.
     enum class Kind : std::uint8_t { allocate, free, map, unmap, out_of_memory };
 
     std::uint64_t time = 0;      ///< nanoseconds of a steady clock
-    std::uintptr_t address = 0;  ///< 0 for a request that failed
-    std::size_t bytes = 0;       ///< as handed out
-    std::size_t requested = 0;   ///< by the caller; equals `bytes` for pages
-    std::uint32_t step = 0;      ///< calls of `begin_step` before; 0 is what is set up before the first step
+    std::uintptr_t address = 0;  ///< 0 for a failed request
+    std::size_t bytes = 0;       ///< size of the block
+    std::size_t requested = 0;   ///< bytes the caller asked for; equals `bytes` for pages
+    std::uint32_t step = 0;      ///< calls of `begin_step` so far; 0: setup, before the first step
     PathId path = 0;
     PathId op = 0;
     StreamId stream = 0;
@@ -46,7 +46,7 @@ struct BlockInfo {
     Tag tag{};  ///< of a live block
 };
 
-/// A longest stretch of mapped addresses of one pool.
+/// A maximal run of mapped addresses in one pool.
 struct Segment {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
@@ -56,17 +56,17 @@ struct Segment {
 /// All sizes in bytes.
 struct MemorySnapshot {
     std::string device;
-    std::size_t limit = 0;        ///< the bytes that may be reserved: the budget, in whole pages
-    std::size_t asked_limit = 0;  ///< the limit that was set; 0 if none was
+    std::size_t limit = 0;        ///< the budget: bytes that may be reserved, in whole pages
+    std::size_t asked_limit = 0;  ///< the limit as it was set; 0 if none was
     std::size_t page_bytes = 0;
-    std::uint64_t time = 0;  ///< nanoseconds of the clock of the events
+    std::uint64_t time = 0;  ///< nanoseconds, on the clock of the events
     MemoryStatistics statistics;
     std::vector<std::string> paths;         ///< by PathId
-    std::vector<NamedCategory> categories;  ///< by CategoryId; further ones have no name
-    std::vector<Segment> segments;          ///< by address
-    std::vector<BlockInfo> blocks;          ///< by address; they tile the segments
-    std::vector<MemoryEvent> events;        ///< the last ones, oldest first
-    std::uint64_t events_dropped = 0;       ///< older ones, for which there was no room
+    std::vector<NamedCategory> categories;  ///< by CategoryId; later ids have no name
+    std::vector<Segment> segments;          ///< sorted by address
+    std::vector<BlockInfo> blocks;          ///< sorted by address; together they cover the segments
+    std::vector<MemoryEvent> events;        ///< the most recent ones, oldest first
+    std::uint64_t events_dropped = 0;       ///< older events that no longer fit
 };
 
 }  // namespace headroom::memory

@@ -1,7 +1,7 @@
 #pragma once
-// Measures the memory that a stretch of code takes: the peak of live bytes, minus the bytes that were live at its
-// beginning. Scopes may be nested, and several threads' scopes on one memory may overlap; each sees what all threads
-// allocate.
+// Measures the memory that a piece of code needs: the peak of live bytes minus the bytes that were live at its start.
+// Scopes may be nested, and scopes of several threads on one memory may overlap; each counts the allocations of all
+// threads.
 //
 //     memory::MemoryScope scope(context.memory());
 //     train_one_step();
@@ -21,9 +21,9 @@ class MemoryScope {
     MemoryScope(const MemoryScope&) = delete;
     MemoryScope& operator=(const MemoryScope&) = delete;
 
-    /// The peak of live bytes since the scope began, minus those that were live then.
+    /// Peak of live bytes since the scope began, minus the bytes live at its start.
     std::size_t peak() const;
-    /// Live bytes now minus those at the beginning; negative if more was given back.
+    /// Live bytes now minus those at the start; negative if more was freed than allocated.
     std::int64_t live() const;
 
   private:

@@ -1,7 +1,7 @@
 #pragma once
-// How far a thread has come, as another thread may read it: the watch over the ranks of a job (dist) tells a rank that
-// works from one that hangs by this. An op, an exchange between ranks, a batch and a piece of a file are each a step
-// forward, which costs an op five instructions.
+// Progress counters of a thread, readable from other threads. The watchdog over the ranks of a job (dist) uses them to
+// tell a busy rank from one that hangs. Each op, exchange between ranks, batch and piece of a file counts as one step;
+// a step costs an op five instructions.
 //
 //     memory::step_forward();                        // something has been done
 //     const memory::WaitScope waits;                 // until its end, this thread waits for a GPU or for other ranks
@@ -12,10 +12,10 @@
 
 namespace headroom::memory {
 
-/// Written by its own thread alone.
+/// Only its own thread writes it.
 struct Progress {
     std::atomic<std::uint64_t> steps{0};
-    std::atomic<int> waits{0};  ///< scopes that are open
+    std::atomic<int> waits{0};  ///< number of open scopes
 };
 
 inline Progress& progress_of_this_thread() {
@@ -28,10 +28,10 @@ inline void step_forward() {
     steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // no locked instruction
 }
 
-/// Files are read and written in pieces of at most this many bytes, so that a slow one has steps.
+/// Files are read and written in pieces of at most this many bytes, so that slow I/O still shows steps.
 inline constexpr std::size_t kFilePiece = std::size_t{1} << 26;
 
-/// While it lives, its thread waits for others. Scopes may be nested.
+/// Marks its thread as waiting for others during its lifetime. Scopes may be nested.
 class WaitScope {
   public:
     WaitScope() { add(1); }

@@ -1,6 +1,6 @@
 #pragma once
-// The history as Trace Event JSON, for Perfetto (ui.perfetto.dev, which runs in the browser and uploads nothing) and
-// chrome://tracing. Not for a quick look: `write_html_report` needs no viewer.
+// Writes the history as Trace Event JSON, for Perfetto (ui.perfetto.dev, which runs in the browser and uploads nothing)
+// and chrome://tracing. For a quick look, `write_html_report` needs no viewer.
 //
 //     memory::write_chrome_trace(memory.snapshot(), "memory.json");
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace headroom::memory {
 
-/// Counters: "live bytes" with one series per category and "other" for blocks of none (stacked by chrome://tracing),
-/// "reserved bytes". Instant events: "step N" where a step begins, from 1 on ("setup" before), "out of memory" with the
-/// bytes that were asked for. Times are microseconds since the first event that was kept. About 300 bytes per event.
-/// Errors: FileError.
+/// Counters: "live bytes" with one series per category and "other" for uncategorised blocks (chrome://tracing stacks
+/// them), and "reserved bytes". Instant events: "step N" at the start of each step, from 1 ("setup" before), and "out
+/// of memory" with the requested bytes. Times are microseconds since the first recorded event. About 300 bytes per
+/// event. Errors: FileError.
 void write_chrome_trace(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 
 }  // namespace headroom::memory

@@ -1,7 +1,7 @@
 #pragma once
-// Histories as one HTML page that needs nothing else: no network, no viewer, no server. It shows live bytes over time,
-// stacked by category, below the reserved bytes and the budget; the memory of each module at the peak or at any moment
-// that is clicked; and, with several histories, all of them to one scale. For scripts, see `write_chrome_trace` and
+// Writes histories as one self-contained HTML page: no network, viewer or server. It shows live bytes over time,
+// stacked by category, under the reserved bytes and the budget, and the memory of each module at the peak or at any
+// moment you click. Several histories are drawn to one scale. For scripts, use `write_chrome_trace` or
 // `write_torch_snapshot`.
 //
 //     const memory::MemorySnapshot all = train(keep_all), less = train(checkpointed);
@@ -18,13 +18,12 @@ namespace headroom::memory {
 struct NamedSnapshot {
     std::string title;
     const MemorySnapshot* snapshot = nullptr;  ///< not null
-    bool rehearsed = false;                    ///< of a dry run, whose times say nothing: the axis has events alone
+    bool rehearsed = false;  ///< from a dry run, whose times mean nothing: the axis counts events only
 };
 
-/// Snapshots are drawn in the given order. In the browser, those of other pages can be added to a page, to compare runs
-/// of several programs. The page takes about 12 bytes per event, and the browser about 120 bytes of memory: it can show
-/// some millions of events, and opens a million in a second or two. Errors: Error for a title without a snapshot;
-/// FileError.
+/// Draws the snapshots in the given order. The page can load those of other pages in the browser, to compare runs of
+/// several programs. A page takes about 12 bytes per event, and the browser about 120 bytes of memory: it can show a
+/// few million events, and opens a million in a second or two. Errors: Error for a title without a snapshot; FileError.
 void write_html_report(std::span<const NamedSnapshot> snapshots, const std::filesystem::path& path);
 
 }  // namespace headroom::memory

@@ -1,6 +1,6 @@
 #pragma once
-// The history as a memory snapshot of PyTorch: a pickle for the viewer at pytorch.org/memory_viz (which runs in the
-// browser and uploads nothing) and for `python -m torch.cuda._memory_viz`. Not for reading back into Headroom.
+// Writes the history as a PyTorch memory snapshot: a pickle for the viewer at pytorch.org/memory_viz (which runs in the
+// browser and uploads nothing) and for `python -m torch.cuda._memory_viz`. Headroom can't read it back.
 //
 //     memory::write_torch_snapshot(memory.snapshot(), "snapshot.pickle");
 //     // python -m torch.cuda._memory_viz trace_plot snapshot.pickle -o snapshot.html
@@ -10,10 +10,10 @@
 
 namespace headroom::memory {
 
-/// In place of PyTorch's stack of calls it has the module path with its parents, the category and the step; colours
-/// follow the categories. Blocks older than the events kept are written as allocations before the first event. An `oom`
+/// Where PyTorch has a stack trace, it has the module path with its parents, the category and the step; colours follow
+/// the categories. Blocks older than the recorded events are written as allocations before the first event. An `oom`
 /// entry gives the unreserved part of the budget as the device's free memory. About 110 bytes per event; the viewer
-/// itself becomes slow from some 100,000 on. Errors: FileError.
+/// itself becomes slow from about 100,000 on. Errors: FileError.
 void write_torch_snapshot(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 
 }  // namespace headroom::memory

@@ -1,6 +1,6 @@
 #pragma once
-// The target of a `Buffer`: where the bytes are, and how many owners they have. It is part of the allocator's own
-// record of a block, so that a buffer costs no allocation besides its memory. Users hold a `Buffer`.
+// The memory behind a `Buffer` and its number of owners. It is part of the allocator's record of a block, so that a
+// buffer costs no allocation besides its memory. Users hold a `Buffer`.
 //
 //     memory::Storage* storage = ...;              // inside of a block, or of wrapped memory
 //     if (storage->owners == 1) ...        // no other owner would see a change of contents
@@ -15,8 +15,8 @@ class DeviceMemory;
 
 struct Storage {
     std::byte* data = nullptr;
-    std::size_t bytes = 0;           ///< as requested
-    DeviceMemory* memory = nullptr;  ///< takes the block back; null for wrapped memory, and once the allocator is gone
+    std::size_t bytes = 0;           ///< as requested, before rounding
+    DeviceMemory* memory = nullptr;  ///< frees the block; null for wrapped memory, and once the allocator is gone
     std::uint32_t owners = 0;
     std::uint32_t version = 0;
     StreamId stream = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The allocator's record of a piece of its address range. Records lie beside the memory that they describe, never in
-// it, since a device's memory can't be read by the host.
+// The allocator's record of a piece of its address range. Records are kept apart from the memory that they describe,
+// because the host can't read a device's memory.
 //
 //     memory::BlockPool pool;
 //     pool.prepare(1);                // may throw std::bad_alloc
@@ -22,12 +22,12 @@ enum class BlockState : std::uint8_t {
     unused,  ///< the record describes nothing
     hole,    ///< addresses without memory
     free,
-    cached,  ///< given back, and kept aside for the next request of the same size on its stream
+    cached,  ///< given back, and kept for the next request of the same size on its stream
     live,
 };
 
-/// A state that threads may read while another one changes it: whether a neighbour is free or a hole changes under the
-/// allocator's lock, but between live and cached a block goes under the lock of its stream.
+/// A block state that other threads may read during a change. Changes to and from free and hole happen under the
+/// allocator's lock, changes between live and cached under the stream's lock.
 class SharedState {
   public:
     SharedState(BlockState state = BlockState::unused) noexcept : state_(state) {}
@@ -43,11 +43,11 @@ class SharedState {
     std::atomic<BlockState> state_;
 };
 
-/// A hit touches the first cache line only.
+/// A cache hit touches only the first cache line.
 struct alignas(64) Block : Storage {
     SharedState state;
     CategoryId category = kNoCategory;
-    bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
+    bool used_elsewhere = false;  ///< `pending` lists streams whose work uses this live block
     PathId path = 0;
     PathId op = 0;
     std::size_t size = 0;   ///< bytes, a multiple of the driver's alignment
@@ -61,8 +61,7 @@ struct alignas(64) Block : Storage {
 };
 static_assert(sizeof(Block) == 128);
 
-/// Owns all records, in one stretch of addresses, so that it can tell whether a pointer is a record. Its memory never
-/// shrinks.
+/// Owns all records in one address range, so that it can tell whether a pointer is a record. Its memory never shrinks.
 class BlockPool {
   public:
     /// Errors: std::bad_alloc if there is no address space.
@@ -71,7 +70,7 @@ class BlockPool {
     BlockPool(const BlockPool&) = delete;
     BlockPool& operator=(const BlockPool&) = delete;
 
-    /// Makes sure that the next `count` calls of `make` need no memory. Errors: std::bad_alloc.
+    /// Guarantees that the next `count` calls of `make` need no memory. Errors: std::bad_alloc.
     void prepare(std::size_t count) {
         if (unused_ < count) add(count);
     }
@@ -84,7 +83,7 @@ class BlockPool {
     }
     void recycle(Block* block) noexcept;
 
-    /// True if this is the address of one of the records.
+    /// True if `block` is the address of a record.
     bool contains(const Block* block) const noexcept {
         const auto offset = reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(begin_);
         return offset < made_.load(std::memory_order_relaxed) * sizeof(Block) && offset % sizeof(Block) == 0;
@@ -94,14 +93,14 @@ class BlockPool {
     void for_each(Visit&& visit) {
         for (std::size_t i = 0; i < made_; ++i) visit(begin_[i]);
     }
-    /// Keeps the records for ever, because buffers still point at them.
+    /// Leaks the records on purpose: buffers still point at them.
     void abandon() noexcept { begin_ = nullptr; }
 
   private:
     void add(std::size_t count);
 
     Block* begin_ = nullptr;
-    std::size_t capacity_ = 0;          ///< records for which there are addresses
+    std::size_t capacity_ = 0;          ///< number of records that the address range can hold
     std::atomic<std::size_t> made_{0};  ///< read by threads that give blocks back
     Block* first_ = nullptr;
     std::size_t unused_ = 0;

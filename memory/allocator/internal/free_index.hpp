@@ -1,9 +1,8 @@
 #pragma once
-// Finds a free block that fits, in constant time. Sizes fall into classes: rows by power of two, 64 columns in each;
-// one bit per class says whether its list has a block. Method: M. Masmano et al., "TLSF: a new dynamic memory
-// allocator for real-time systems", ECRTS 2004. It differs in one point: a few blocks of the request's own class are
-// looked at first, because training asks for the same sizes again and again, and plain TLSF would split a larger
-// block instead.
+// Finds a free block that fits in constant time. Sizes fall into classes: rows by power of two, 64 columns each; one
+// bit per class says whether its list has a block. Method: M. Masmano et al., "TLSF: a new dynamic memory allocator for
+// real-time systems", ECRTS 2004. It differs in one point: a few blocks of the request's own class are tried first,
+// because training repeats the same sizes, and plain TLSF would split a larger block instead.
 //
 //     memory::FreeIndex index(64);
 //     index.insert(block);
@@ -18,18 +17,19 @@ namespace headroom::memory {
 
 class FreeIndex {
   public:
-    /// All sizes are multiples of `alignment`, a power of two, and less than 2^53 times as much.
+    /// All sizes must be multiples of `alignment`, a power of two, and smaller than 2^53 * alignment.
     explicit FreeIndex(std::size_t alignment);
 
     void insert(Block* block) noexcept;
     void remove(Block* block) noexcept;
-    /// A block of at least `size` bytes, which stays in the index; null if no larger class has one and the first few of
-    /// the request's own class don't fit.
+    /// A block of at least `size` bytes, which stays in the index; null if no larger class has one and the first few
+    /// blocks of the request's own class don't fit.
     Block* find(std::size_t size) const noexcept;
-    /// As `find`, and looks at all of the request's own class: null means that no block fits. Linear in that class.
+    /// Like `find`, but checks every block of the request's own class: null means that no block fits. Linear in that
+    /// class.
     Block* find_any(std::size_t size) const noexcept;
-    /// Calls visit(block) for all blocks of at least `size` bytes, smaller size classes first. They may be removed, and
-    /// smaller ones inserted, meanwhile; stops when visit returns false.
+    /// Calls visit(block) for all blocks of at least `size` bytes, smaller size classes first, until it returns false.
+    /// `visit` may remove the block and insert smaller ones.
     template <class Visit>
     void for_each_from(std::size_t size, Visit&& visit) {
         const Class first = class_of(size);
@@ -58,7 +58,7 @@ class FreeIndex {
         unsigned column;
     };
     Class class_of(std::size_t size) const noexcept;
-    /// The first class from `from` on that has a block; its list's head, or null.
+    /// Head of the first non-empty class from `from` on, or null.
     Block* first_from(Class from) const noexcept;
     Block* best_of(Class c, std::size_t size, int probes) const noexcept;
 

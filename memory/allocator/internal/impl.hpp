@@ -1,7 +1,7 @@
 #pragma once
-// The parts of `DeviceMemory` put together. A request tries in turn: the stream's quick cache (allocate.cpp), the
-// free blocks of its size class, the stream's own first, and holes filled with pages that are spare, new, or moved
-// out of free blocks (grow.cpp). inspect.cpp counts and describes.
+// Puts the parts of `DeviceMemory` together. A request tries in turn: the stream's quick cache (allocate.cpp); free
+// blocks of its size class, the stream's own first; and holes filled with spare, new or moved pages (grow.cpp).
+// inspect.cpp counts and reports.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -51,7 +51,7 @@ class DeviceMemory::Impl {
     void start_history(std::size_t events);
     bool keeps_history() const noexcept { return keeps_history_.load(std::memory_order_relaxed); }
     MemorySnapshot snapshot() const;
-    /// The mark, and live bytes.
+    /// Returns the mark and the live bytes.
     std::pair<std::uint32_t, std::size_t> open_mark();
     void close_mark(std::uint32_t mark) noexcept;
     std::size_t mark(std::uint32_t mark) const;
@@ -65,7 +65,7 @@ class DeviceMemory::Impl {
   private:
     using Lock = std::lock_guard<SpinLock>;
     using SlowLock = std::lock_guard<std::mutex>;
-    /// A request that the quick cache has no block for.
+    /// A request that the quick cache could not serve.
     struct Request {
         std::size_t bytes;
         std::size_t size;
@@ -73,7 +73,7 @@ class DeviceMemory::Impl {
         Tag tag;
         PoolId pool;
     };
-    /// Holds the locks of all shards. For holders of `lock_`.
+    /// Locks all shards. The caller must hold `lock_`.
     class AllShards;
     class HeldEvent;
     struct MustWait;
@@ -92,56 +92,57 @@ class DeviceMemory::Impl {
     Shard& shard_for(StreamId stream);
     Block* obtain(const Request& request, Pool& pool, Shard& shard);
     bool apart(const Request& request) const;
-    /// A free block, null if there is none; in all ranges where the request may lie, or in those of one class.
+    /// A free block or null; in all ranges where the request may lie, or in those of one class.
     Block* find(const Pool& pool, const Request& request) const;
     Block* find(const Pool& pool, Pool::SizeClass size_class, const Request& request) const;
-    /// Asks the handler; false if the request is refused for good, which is counted then.
+    /// Asks the handler; returns false, and counts the refusal, if the request is refused for good.
     bool try_again(const Request& request, const MemoryReport& report);
     void deallocate_slowly(Block* block);
     void return_slowly(Block* block);
     void account_free(Block* block, Shard& shard) noexcept;
     void return_to_arena(Block* block, Shard& shard) noexcept;
-    /// Gives up a closed pool without blocks. Takes `lock_` itself.
+    /// Removes a closed pool without blocks. Takes `lock_` itself.
     void end_pool(PoolId pool) noexcept;
     void check_live(const Block* block, const char* call) const;
     std::string name_of(const Block& block) const;
     void note(MemoryEvent::Kind kind, const Block& block) noexcept;
 
-    // Streams; for holders of `lock_`.
+    // Streams; the caller must hold `lock_`.
     void wait_for_others(const PendingSet& pending, Shard& shard);
     /// Whether the stream (kMaxStreams: the host) can wait for the work.
     bool can_wait(const PendingSet& pending, StreamId stream) const;
     void drain(Shard& shard);
     void drain_all();
-    // For holders of all shards, too.
+    // The caller must hold the locks of all shards, too.
     void drain_locked(Shard& shard);
     void raise_peak(Tag tag) noexcept;
     void share_quota() noexcept;
 
-    // grow.cpp; for holders of `lock_`.
+    // grow.cpp; the caller must hold `lock_`.
     /// A free block for the request; null if there are too few pages for one.
     Block* make_room(Pool& pool, const Request& request);
     std::unique_ptr<Arena> make_range(PoolId pool, Pool::SizeClass size_class);
-    /// Puts pages at a place where they make a free block for the request; false if there are too few.
+    /// Adds pages where they make a free block for the request; false if there are too few.
     bool grow(Pool& pool, Pool::SizeClass size_class, const Request& request);
-    /// The same in this address range alone.
+    /// The same, in this address range only.
     bool grow_range(Arena& arena, const Request& request);
     std::size_t all_pages(std::size_t fresh);
     std::size_t trim_locked();
-    /// The same with at most `fresh` new pages.
+    /// The same, with at most `fresh` new pages.
     bool grow_by(std::size_t fresh, Arena& arena, const Request& request);
-    /// Moves up to `count` pages from free blocks into the supply, but none that `kept`, of `wanting`, relies on.
+    /// Moves up to `count` pages from free blocks into the supply, except those that `kept`, a place in `wanting`,
+    /// relies on.
     void gather(std::size_t count, const Arena* wanting, const Arena::Extension* kept);
-    /// The number of pages that may be made before unused ones are moved.
+    /// Number of pages that may be created before unused ones are moved.
     std::size_t pages_within_slack(std::size_t size) const;
-    /// Gives back unused pages beyond a limit that was made smaller.
+    /// Releases unused pages above a lowered limit.
     void give_up_excess();
     /// Throws MustWait if the host has not waited for this yet.
     void synchronize(const PendingSet& pending);
-    /// The arenas whose free pages may be taken away.
+    /// The arenas whose free pages may be moved away.
     std::vector<Arena*> movable_arenas();
     bool may_move(const Arena& arena) const { return arena.pool() == 0 || !pools_.at(arena.pool()).open; }
-    /// The common one first.
+    /// Visits the common pool first.
     template <class Visit>
     void for_each_pool(Visit&& visit) const {
         visit(common_);
@@ -149,26 +150,26 @@ class DeviceMemory::Impl {
     }
 
     // inspect.cpp
-    /// What may be committed: whole granules within both the limit and the device.
+    /// The budget: whole granules within both the limit and the device.
     static std::size_t budget_of(const DriverProperties& properties, std::size_t limit, std::size_t reserve);
-    // For holders of `lock_` and of all shards.
+    // The caller must hold `lock_` and the locks of all shards.
     std::size_t live_unlocked() const noexcept;
     MemoryStatistics statistics_unlocked() const;
     std::vector<std::pair<std::string, std::size_t>> largest_paths_unlocked(std::size_t count, bool at_peak) const;
     void describe(const Arena& arena, MemorySnapshot& snapshot) const;
-    // For holders of `lock_`.
+    // The caller must hold `lock_`.
     MemoryReport report(const Request& request, const Pool& pool);
     void count_free(StreamId stream, MemoryReport& report);
     void count_obtainable(const Request& request, const Pool& pool, MemoryReport& report);
 
     DeviceMemory* const self_;
-    mutable std::mutex lock_;  ///< the driver is called under it, never waited for: no hit takes it
+    mutable std::mutex lock_;  ///< held during driver calls, never while waiting for the device; a hit does not take it
     std::unique_ptr<Driver> driver_;
     const DriverProperties properties_;
     const std::size_t alignment_;
     const MemoryOptions options_;
     std::atomic<std::size_t> limit_;
-    std::size_t range_bytes_;  ///< of addresses, whole pages: what the last range was given
+    std::size_t range_bytes_;  ///< address space of the last range, in whole pages
     std::uint64_t synchronizations_ = 0;
     std::uint64_t refusals_ = 0;
     std::uint64_t retries_ = 0;
@@ -176,16 +177,16 @@ class DeviceMemory::Impl {
     std::vector<std::thread::id> handling_;  ///< threads in the handler
     PathTable paths_;
     Peaks peaks_;
-    Tag peak_tag_;  ///< of the request that made the highest one
+    Tag peak_tag_;  ///< purpose of the request that caused the highest peak
     BlockPool blocks_;
     PageSupply supply_;
     std::array<std::atomic<Shard*>, Arena::kMaxStreams> shards_{};
     std::vector<std::unique_ptr<Shard>> shard_list_;  ///< in the order of their first use
     Pool common_;
-    std::map<PoolId, Pool> pools_;  ///< private ones; ordered, so that decisions are deterministic
+    std::map<PoolId, Pool> pools_;  ///< private pools; ordered, so that decisions are deterministic
     PoolId last_pool_ = 0;
     std::atomic<std::uint32_t> step_{0};
-    std::unique_ptr<HistoryRing> history_;  ///< changes while all shards are locked
+    std::unique_ptr<HistoryRing> history_;  ///< replaced only while all shards are locked
     std::atomic<bool> keeps_history_{false};
 };
 
@@ -204,7 +205,7 @@ class DeviceMemory::Impl::AllShards {
     const Impl& impl_;
 };
 
-/// An event of a stream, which stays while the object lives.
+/// Keeps an event of a stream alive.
 class DeviceMemory::Impl::HeldEvent {
   public:
     /// Errors: as `StreamLog::hold`.
@@ -219,13 +220,13 @@ class DeviceMemory::Impl::HeldEvent {
     StreamLog& log_;
 };
 
-/// What cannot go on before the host has waited for a stream; all is consistent.
+/// Thrown by code that can't continue before the host has waited for a stream; the state is consistent.
 struct DeviceMemory::Impl::MustWait {
     Shard& shard;
     Ticket ticket;
 };
 
-/// Calls work() under `lock_`, again and again if it must wait: the lock is not held meanwhile.
+/// Calls work() under `lock_` and repeats it after each wait. The lock is released during a wait.
 template <class Work>
 auto DeviceMemory::Impl::locked(Work&& work) {
     std::unique_lock guard(lock_);

@@ -1,7 +1,6 @@
 #pragma once
-// Live bytes of one stream, by category and by module path, now and at the last peak. It takes constant time per
-// allocation, because a figure is put aside when it first changes after a peak, not at the peak. Guarded by its
-// stream's lock.
+// Live bytes of one stream, by category and by module path, now and at the last peak. Constant time per allocation: a
+// figure is saved when it first changes after a peak, not at the peak. Guarded by its stream's lock.
 //
 //     memory::Ledger ledger;
 //     ledger.allocated({.path = path}, 100, 128);
@@ -35,7 +34,7 @@ class Ledger {
         change(tag, std::size_t{0} - size);
         requested_ -= requested;
     }
-    /// The present figures are those of the peak.
+    /// Makes the current figures those of the peak.
     void mark_peak() noexcept { ++peaks_; }
 
     std::size_t live() const noexcept { return live_; }
@@ -54,7 +53,7 @@ class Ledger {
   private:
     struct Gauge {
         std::size_t live = 0;
-        std::size_t at_peak = 0;  ///< valid if `changed` is the present number of peaks
+        std::size_t at_peak = 0;  ///< valid if `changed` equals the current number of peaks
         std::uint64_t changed = 0;
     };
     void change(Tag tag, std::size_t by) noexcept {

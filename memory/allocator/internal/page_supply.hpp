@@ -1,6 +1,6 @@
 #pragma once
-// Physical pages within a budget, counted. All arenas of one device draw from one supply. A page that an arena gives
-// up is kept here, without an address, until it is mapped elsewhere or destroyed.
+// Physical pages within a budget. All arenas of one device draw from one supply. Pages that an arena gives up wait
+// here, without an address, until they are mapped elsewhere or destroyed.
 //
 //     memory::PageSupply supply(driver, budget);
 //     if (supply.provide(3)) supply.map(address, 3);
@@ -21,26 +21,26 @@ class PageSupply {
     /// Called for every stretch that was mapped (true) or unmapped.
     using Observer = std::function<void(bool mapped, const std::byte* address, std::size_t bytes, PoolId pool)>;
 
-    /// `budget`: bytes that may exist at one time.
+    /// `budget`: bytes that may exist at any one time.
     PageSupply(Driver& driver, std::size_t budget) noexcept
         : driver_(driver), granularity_(driver.properties().granularity), budget_(budget) {}
     ~PageSupply() { destroy_spare(); }
     PageSupply(const PageSupply&) = delete;
     PageSupply& operator=(const PageSupply&) = delete;
 
-    /// Makes pages until `count` are spare; false if budget or device lack them. Pages made until then stay spare, also
-    /// after errors. Errors: DeviceError, std::bad_alloc.
+    /// Creates pages until `count` are spare; false if the budget or the device has too few. Pages created so far stay
+    /// spare, even after an error. Errors: DeviceError, std::bad_alloc.
     bool provide(std::size_t count);
-    /// Maps `count` spare pages at `address`, which is a pool's, and writes their handles to `pages`. Errors:
+    /// Maps `count` spare pages at `address`, which belongs to `pool`, and writes their handles to `pages`. Errors:
     /// DeviceError; nothing has changed.
     void map(std::byte* address, std::span<PageHandle> pages, PoolId pool);
-    /// Unmaps `pages` from `address` on; they become spare. Room for them must have been made by `expect`.
+    /// Unmaps `pages` starting at `address`; they become spare. `expect` must have made room for them.
     void unmap(std::byte* address, std::span<PageHandle> pages, PoolId pool) noexcept;
     /// Makes room for `count` more spare pages. Errors: std::bad_alloc.
     void expect(std::size_t count) { spare_.reserve(spare_.size() + count); }
-    /// As `unmap`, and destroys them.
+    /// Like `unmap`, but destroys the pages.
     void unmap_and_destroy(std::byte* address, std::span<PageHandle> pages, PoolId pool) noexcept;
-    /// Destroys spare pages, all or as many as exceed the budget.
+    /// Destroy spare pages: all of them, or only those above the budget.
     void destroy_spare() noexcept;
     void destroy_excess() noexcept;
 
@@ -54,7 +54,7 @@ class PageSupply {
     std::size_t spare() const noexcept { return spare_.size(); }
     /// Pages that the budget still allows.
     std::size_t left() const noexcept { return budget_ > reserved_ ? (budget_ - reserved_) / granularity_ : 0; }
-    /// Pages beyond the budget, after it was made smaller.
+    /// Pages above a lowered budget.
     std::size_t excess() const noexcept { return reserved_ > budget_ ? (reserved_ - budget_) / granularity_ : 0; }
     std::size_t reserved() const noexcept { return reserved_; }
     std::size_t peak_reserved() const noexcept { return peak_reserved_; }

@@ -1,6 +1,6 @@
 #pragma once
-// The highest sums of live bytes since several moments: since the last reset, and since each `MemoryScope` began.
-// Guarded by the allocator's lock.
+// Peaks of live bytes since several moments: since the last reset, and since each `MemoryScope` began. Guarded by the
+// allocator's lock.
 //
 //     memory::Peaks peaks;
 //     std::uint32_t scope = peaks.open(live);
@@ -16,7 +16,7 @@ namespace headroom::memory {
 
 class Peaks {
   public:
-    /// Starts one at `live`. Errors: std::bad_alloc.
+    /// Starts a peak at `live`. Errors: std::bad_alloc.
     std::uint32_t open(std::size_t live) {
         const auto unused = std::find(marks_.begin() + 1, marks_.end(), kUnused);
         const auto mark = static_cast<std::uint32_t>(unused - marks_.begin());
@@ -29,7 +29,7 @@ class Peaks {
     }
     void close(std::uint32_t mark) noexcept { marks_[mark] = kUnused; }
 
-    /// Live bytes are this many now; true if that is the most since the last reset.
+    /// Updates the peaks to `live` bytes; true if that is the most since the last reset.
     bool reach(std::size_t live) noexcept {
         const bool highest = live > marks_[0];
         for (std::size_t& mark : marks_) {
@@ -45,7 +45,7 @@ class Peaks {
 
   private:
     static constexpr std::size_t kUnused = std::numeric_limits<std::size_t>::max();
-    std::vector<std::size_t> marks_{0};  ///< the first is the one since the last reset
+    std::vector<std::size_t> marks_{0};  ///< the first one counts since the last reset
 };
 
 }  // namespace headroom::memory

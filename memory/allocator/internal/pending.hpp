@@ -1,8 +1,8 @@
 #pragma once
-// The work that may still use the bytes of a block: per stream the ticket of the event to wait for. Three streams
-// are kept with their tickets. Merged blocks of a program with many streams may have more: of those only the stream
-// is kept, and a wait is for its newest event. A context has one stream, so only tests and replayed traces have more
-// so far; offload to the host's memory will.
+// The work that may still use a block's bytes: for each stream, the ticket of the event to wait for. Three streams are
+// kept with their tickets. Merged blocks in a program with many streams may have more; for those only the stream is
+// kept, and a wait is for its newest event. A context has one stream, so only tests and replayed traces have more so
+// far; offload to host memory will.
 //
 //     memory::PendingSet pending;
 //     pending.add(0, ticket);
@@ -17,8 +17,8 @@
 
 namespace headroom::memory {
 
-/// The number of an event of a stream, from 1; it may be that of the next event, which is not recorded yet. 0, in a
-/// live block: the stream uses it.
+/// The number of an event of a stream, from 1; it may be that of the next event, which is not recorded yet. In a live
+/// block, 0 means that the stream uses the block.
 using Ticket = std::uint64_t;
 
 class PendingSet {
@@ -26,7 +26,7 @@ class PendingSet {
     /// Stands for the newest event of a stream.
     static constexpr Ticket kNewest = (Ticket{1} << 56) - 1;
 
-    /// A stream that is there already keeps the later ticket; 0 is later than all.
+    /// A stream that is already listed keeps the later ticket; 0 counts as later than all others.
     void add(StreamId stream, Ticket ticket) noexcept {
         for (std::uint64_t& entry : exact_) {
             if (entry != 0 && stream_of(entry) != stream) continue;
@@ -44,7 +44,7 @@ class PendingSet {
             }
         });
     }
-    /// Calls visit(stream, ticket); with kNewest where only the stream is known.
+    /// Calls visit(stream, ticket), with kNewest where only the stream is known.
     template <class Visit>
     void for_each(Visit&& visit) const {
         for (const std::uint64_t entry : exact_) {
@@ -57,7 +57,7 @@ class PendingSet {
     void clear() noexcept { *this = {}; }
 
     bool empty() const noexcept { return exact_[0] == 0 && rest_ == 0; }
-    /// True if there is one stream, which is written to `stream`.
+    /// If there is exactly one stream, writes it to `stream` and returns true.
     bool single(StreamId& stream) const noexcept {
         if (exact_[0] == 0 || exact_[1] != 0 || rest_ != 0) return false;
         stream = stream_of(exact_[0]);
@@ -70,7 +70,7 @@ class PendingSet {
     static constexpr StreamId stream_of(std::uint64_t entry) noexcept { return static_cast<StreamId>(entry & 63); }
     static constexpr Ticket ticket_of(std::uint64_t entry) noexcept { return entry >> 7; }
 
-    std::array<std::uint64_t, 3> exact_{};  ///< used from the front
+    std::array<std::uint64_t, 3> exact_{};  ///< filled from the front
     std::uint64_t rest_ = 0;
 };
 

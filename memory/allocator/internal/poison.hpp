@@ -1,6 +1,6 @@
 #pragma once
-// Marks bytes of the allocator's pages that no block owns, so that AddressSanitizer reports accesses to them, which
-// pooling would hide. Does nothing in other builds. Only for addresses that the host can access.
+// Poisons bytes of the allocator's pages that no block owns, so that AddressSanitizer reports accesses that pooling
+// would hide. Does nothing in other builds. Only for addresses that the host can access.
 //
 //     memory::poison(block, size);            // any access is now reported
 //     memory::unpoison(block, requested);     // except to these

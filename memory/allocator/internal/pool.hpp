@@ -1,8 +1,8 @@
 #pragma once
-// A set of blocks that never mixes with others', and its address ranges by size class. Small blocks have ranges, and
-// so pages, of their own: one that stays for long pins its page, which no larger request gets while it is live.
-// PyTorch has a pool of small blocks for the same reason, up to half a page; on the recorded traces that bound costs
-// 1.4 % more memory than this one.
+// A set of blocks that never mixes with those of other pools, and its address ranges by size class. Small blocks have
+// their own ranges, and so their own pages: a long-lived one pins its page against larger requests. PyTorch has a pool
+// of small blocks for the same reason, up to half a page; on the recorded traces that bound costs 1.4 % more memory
+// than this one.
 //
 //     memory::Pool pool;
 //     for (const auto& range : pool.ranges[memory::Pool::class_of(4096, page)]) ...
@@ -26,17 +26,17 @@ struct Pool {
 
     PoolId id = 0;
     bool open = false;       ///< its pages stay where they are
-    std::size_t blocks = 0;  ///< live; of a private pool
+    std::size_t blocks = 0;  ///< live blocks, if this is a private pool
     std::array<Ranges, kClasses> ranges;
 
-    /// Calls visit(arena), those of large blocks first.
+    /// Calls visit(arena), arenas of large blocks first.
     template <class Visit>
     void for_each(Visit&& visit) const {
         for (std::size_t i = kClasses; i-- > 0;) {
             for (const auto& range : ranges[i]) visit(*range);
         }
     }
-    /// A closed pool whose memory is all given back.
+    /// True for a closed pool whose memory has all been given back.
     bool ended() const { return !open && blocks == 0 && mapped() == 0; }
     std::size_t mapped() const {
         std::size_t bytes = 0;

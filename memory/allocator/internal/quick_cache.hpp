@@ -1,7 +1,7 @@
 #pragma once
-// The blocks that a stream gave back last, unmerged, by size: the next request of the same size on the stream gets
-// one without a search, and without touching the block's neighbours. It holds few blocks, so that emptying it is
-// cheap. Guarded by its stream's lock.
+// The blocks a stream gave back last, unmerged, by size. The next request of the same size on that stream gets one
+// without a search and without touching the block's neighbours. It holds few blocks, so emptying it is cheap. Guarded
+// by its stream's lock.
 //
 //     memory::QuickCache cache;
 //     if (cache.has_room(block->size)) cache.push(block);
@@ -35,7 +35,7 @@ class QuickCache {
         --count_;
         return block;
     }
-    /// Takes all out and calls visit(block) for each, in an order that depends on sizes and calls alone.
+    /// Removes all blocks and calls visit(block) for each, in an order that depends on sizes and calls alone.
     template <class Visit>
     void drain(Visit&& visit) {
         for (std::size_t i = 0; i < kBins && count_ > 0; ++i) {
@@ -51,7 +51,7 @@ class QuickCache {
     static constexpr unsigned kBinBits = 6;
     static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
     static constexpr std::size_t kMost = 64;
-    /// Larger blocks are merged at once: kept aside, they would leave no room for requests of other sizes.
+    /// Larger blocks are merged at once: in the cache they would leave no room for requests of other sizes.
     static constexpr std::size_t kLargest = std::size_t{1} << 20;
     static std::size_t bin_of(std::size_t size) noexcept {
         return static_cast<std::size_t>(size * 0x9E3779B97F4A7C15u >> (64 - kBinBits));  // Fibonacci hashing (Knuth)

@@ -1,10 +1,10 @@
 #pragma once
-// The allocator's data for one stream, under a lock of its own, so that threads on different streams don't contend:
-// a hit touches nothing else.
+// The allocator's data for one stream, under its own lock, so that threads on different streams don't contend: a cache
+// hit touches nothing else.
 //
-// Order of locks: the allocator's, then those of logs, then those of shards, in any order, then the history's. A thread
-// that holds a shard's lock without the allocator's takes no other shard's. The driver is called under the allocator's
-// and a log's lock only, since a call may take long: a hit needs neither.
+// Lock order: the allocator's, logs, shards (in any order), the history's. A thread that holds a shard's lock without
+// the allocator's takes no other shard's. The driver is called only under the allocator's or a log's lock, because a
+// call may take long and a hit needs neither.
 #include <array>
 #include <atomic>
 
@@ -23,9 +23,9 @@ struct alignas(64) Shard {
     Ledger ledger;
     QuickCache cache;
     StreamLog log;
-    /// By other stream: the last ticket that this one waited for. For holders of the allocator's lock.
+    /// Per other stream: the last ticket that this stream waited for. Guarded by the allocator's lock.
     std::array<Ticket, 64> seen{};
-    Ticket host_seen = 0;  ///< the last ticket of this stream that the host waited for, under the same lock
+    Ticket host_seen = 0;  ///< the last ticket of this stream that the host waited for; same lock
 };
 
 }  // namespace headroom::memory

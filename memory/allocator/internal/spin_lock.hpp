@@ -1,6 +1,6 @@
 #pragma once
-// A lock for sections of some ten nanoseconds: without contention it costs half of std::mutex, since unlocking is a
-// plain store. A thread that waits long lets other threads run.
+// A lock for critical sections of about ten nanoseconds. Without contention it costs half of std::mutex, because
+// unlocking is a plain store. After a long wait it yields to other threads.
 //
 //     memory::SpinLock lock;
 //     const std::lock_guard guard(lock);

@@ -1,7 +1,7 @@
 #pragma once
-// The events recorded on one stream, by ticket. Their number is limited: at the limit every second one is dropped,
-// and a wait for a dropped one is for the next. Has a lock of its own, which is held while the driver records: a
-// thread that has a shard's lock may call `next` alone.
+// The events recorded on one stream, by ticket. Their number is limited: at the limit every second event is dropped,
+// and a wait for a dropped event waits for the next one. Has its own lock, held while the driver records: a thread that
+// holds a shard's lock may call only `next`.
 //
 //     memory::StreamLog log(driver, stream);
 //     memory::Ticket ticket = log.try_record();                    // at a free
@@ -31,20 +31,19 @@ class StreamLog {
     StreamLog(const StreamLog&) = delete;
     StreamLog& operator=(const StreamLog&) = delete;
 
-    /// Records an event now. If the driver fails or the stream is captured, as `next`.
+    /// Records an event now. If the driver fails or the stream is captured, acts as `next`.
     Ticket try_record() noexcept;
-    /// The ticket of an event that is recorded only when something waits for it. Takes no lock.
+    /// Returns the ticket of an event that is recorded only when something waits for it. Takes no lock.
     Ticket next() noexcept;
-    /// Of the last event that was recorded or promised.
+    /// Ticket of the last event recorded or promised.
     Ticket newest() const noexcept { return std::max(last_.load(), promised_.load()); }
-    /// False while the event that the ticket needs is not recorded and can't be, because the stream is captured.
+    /// False if the event for the ticket is not recorded yet and can't be, because the stream is captured.
     bool waitable(Ticket ticket);
-    /// The first event that covers the ticket; for 0, and where there is none, one that is recorded now. It stays until
-    /// it is released as often as held, whatever is recorded meanwhile. Errors: DeviceError, also if it is not
-    /// waitable.
+    /// Returns the first event that covers the ticket; for 0, or if there is none, records one now. It stays until it
+    /// has been released as often as held. Errors: DeviceError, also if the ticket is not waitable.
     Entry hold(Ticket ticket);
     void release(const Entry& held) noexcept;
-    /// True if the event that covers the ticket was recorded and has passed. Errors: DeviceError.
+    /// True if the event that covers the ticket has been recorded and has passed. Errors: DeviceError.
     bool passed(Ticket ticket);
 
   private:
@@ -54,10 +53,10 @@ class StreamLog {
 
     Driver& driver_;
     const StreamId stream_;
-    std::atomic<Ticket> last_{0};      ///< of the events, recorded or under way
-    std::atomic<Ticket> promised_{0};  ///< the last one that `next` gave out
+    std::atomic<Ticket> last_{0};      ///< of the events recorded or being recorded
+    std::atomic<Ticket> promised_{0};  ///< the last ticket from `next`
     std::mutex mutex_;
-    std::array<Entry, 64> entries_{};  ///< ascending
+    std::array<Entry, 64> entries_{};  ///< sorted by ticket
     std::size_t count_ = 0;
 };
 

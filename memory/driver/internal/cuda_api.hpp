@@ -1,6 +1,6 @@
 #pragma once
-// The functions of CUDA's driver that memory needs, found in libcuda at run time. Members are spelled as in cuda.h,
-// whose macros give those of several versions their suffix.
+// The CUDA driver functions that memory needs, found in libcuda at run time. Members are spelled as in cuda.h, whose
+// macros append the version suffix.
 //
 //     const memory::CudaApi api = memory::load_cuda("libcuda.so.1");
 //     if (api.cuInit(0) == CUDA_ERROR_NO_DEVICE) ...
@@ -49,7 +49,7 @@ struct CudaApi {
     decltype(&::cuStreamIsCapturing) cuStreamIsCapturing = nullptr;
 };
 
-/// Errors: DeviceError if the library can't be loaded, is none of CUDA, or is older than CUDA 10.2.
+/// Errors: DeviceError if the library can't be loaded, is not CUDA's, or is older than CUDA 10.2.
 CudaApi load_cuda(const std::string& library);
 
 /// "CUDA_ERROR_INVALID_VALUE (invalid argument)".

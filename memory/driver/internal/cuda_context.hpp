@@ -1,5 +1,5 @@
 #pragma once
-// One CUDA device, whose primary context it keeps alive, and the errors of its calls.
+// One CUDA device: keeps its primary context alive and turns failed calls into errors.
 //
 //     memory::CudaContext context("libcuda.so.1", 0);
 //     const memory::CudaContext::Current current(context);
@@ -16,15 +16,14 @@ namespace headroom::memory {
 
 class CudaContext {
   public:
-    /// Errors: DeviceError, one line for each reason why there may be no such device.
+    /// Errors: DeviceError, with one line for each possible reason why there is no such device.
     CudaContext(const std::string& library, int device);
     ~CudaContext();
     CudaContext(const CudaContext&) = delete;
     CudaContext& operator=(const CudaContext&) = delete;
 
-    /// Makes the context current for the calling thread, and allows it calls that CUDA forbids while a stream is
-    /// captured into a graph: none of the calls here goes to such a stream unless its caller says so. Both end with the
-    /// object.
+    /// Makes the context current for the calling thread, and allows calls that CUDA forbids during stream capture: none
+    /// of them goes to a captured stream unless its caller says so. The destructor restores both.
     class Current {
       public:
         /// Errors: DeviceError in a process that was forked after the context was made.
@@ -41,17 +40,17 @@ class CudaContext {
 
     const CudaApi& api() const { return api_; }
     CUdevice device() const { return device_; }
-    /// In a process that was forked from the one that made the context, CUDA may not be called.
+    /// True in a process forked from the one that made the context: CUDA may not be called there.
     bool forked() const noexcept { return !process_.here(); }
     /// "CUDA device 0 (NVIDIA H200)".
     const std::string& name() const { return name_; }
 
-    /// Throws DeviceError if `code` is not success; `bytes` is named unless it is 0.
+    /// Throws DeviceError if `code` is not success; the message gives `bytes` unless it is 0.
     void check(CUresult code, std::string_view call, std::size_t bytes = 0) const {
         if (code != CUDA_SUCCESS) fail(code, call, bytes);
     }
     [[noreturn]] void fail(CUresult code, std::string_view call, std::size_t bytes = 0) const;
-    /// For calls that may not throw: keeps the first failure, which the next error names. `call` must live for ever.
+    /// For noexcept calls: keeps the first failure, which the next error names. `call` must have static lifetime.
     void note(CUresult code, const char* call) noexcept;
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA's events, used again and again: making one costs more than recording it. Any thread may call.
+// A pool of CUDA events: creating one costs more than recording it. Thread-safe.
 //
 //     memory::CudaEvents events(context);
 //     const memory::EventHandle event = events.record(stream);
@@ -15,19 +15,19 @@ namespace headroom::memory {
 
 class CudaEvents {
   public:
-    /// The context must live longer.
+    /// `context` must outlive the pool.
     explicit CudaEvents(CudaContext& context) : context_(context) {}
     ~CudaEvents();
     CudaEvents(const CudaEvents&) = delete;
     CudaEvents& operator=(const CudaEvents&) = delete;
 
-    // As the functions of `Driver`; the context is current.
+    // As the functions of `Driver`; the context must be current.
     bool capturing(CUstream stream);
     EventHandle record(CUstream stream);
     bool passed(EventHandle event);
     void wait(CUstream stream, EventHandle event);
     void synchronize(EventHandle event);
-    /// Waits of streams for it stay in force: they are for the work before its recording at that time.
+    /// Streams that wait for the event still wait: they wait for the recording at the time of their call.
     void put_back(EventHandle event) noexcept;
 
   private:
@@ -36,7 +36,7 @@ class CudaEvents {
     CudaContext& context_;
     std::mutex mutex_;
     std::vector<CUevent> idle_;
-    std::size_t made_ = 0;  ///< idle and in use
+    std::size_t made_ = 0;  ///< created events, idle or in use
 };
 
 }  // namespace headroom::memory

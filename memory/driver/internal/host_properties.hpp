@@ -1,5 +1,5 @@
 #pragma once
-// The figures of this machine's memory, shared by the host driver and by its simulation.
+// Properties of this machine's memory, shared by the host driver and its simulation.
 //
 //     memory::DriverProperties properties = memory::host_properties();
 #include <headroom/memory/driver.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Tells a process that was forked from the one that made the object, by a page that the system wipes in the child.
+// Detects a forked child process by a page that the system wipes in the child.
 //
 //     memory::OwnProcess process;
 //     if (fork() == 0) assert(!process.here());

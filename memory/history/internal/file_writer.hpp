@@ -1,6 +1,6 @@
 #pragma once
-// A file that is written from beginning to end through a buffer, and functions that quote text for it. Not for files
-// that must survive a crash of the machine. The writers of histories share it.
+// A buffered writer for sequential files, with functions that quote text. The history writers share it. The file may
+// not survive a crash of the machine.
 //
 //     memory::FileWriter file("trace.json");
 //     file.text += "{\"name\":";
@@ -21,9 +21,9 @@ class FileWriter {
     /// Replaces an existing file. Errors: FileError.
     explicit FileWriter(std::filesystem::path path);
 
-    std::string text;  ///< to be written next; append to it
+    std::string text;  ///< pending output; append to it
 
-    /// To be called now and then. Errors: FileError, e.g. for a full disk.
+    /// Call it now and then. Errors: FileError, for example if the disk is full.
     void flush_if_full() {
         if (text.size() >= kFull) flush();
     }
@@ -43,14 +43,14 @@ class FileWriter {
     std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Valid UTF-8: each byte that belongs to no character becomes U+FFFD.
+/// Makes `text` valid UTF-8: each byte that belongs to no character becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-/// `text` as a JSON string with its quotation marks, valid whatever `text` holds; "<" is escaped, so that it may stand
-/// inside of HTML.
+/// Appends `text` as a quoted JSON string, valid for any bytes; "<" is escaped, so that the result may stand inside
+/// HTML.
 void append_json(std::string& out, std::string_view text);
 
-/// `bytes` in base64, without line breaks.
+/// Appends `bytes` in base64, without line breaks.
 void append_base64(std::string& out, std::string_view bytes);
 
 }  // namespace headroom::memory

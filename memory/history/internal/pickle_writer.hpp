@@ -1,6 +1,6 @@
 #pragma once
-// Python objects as a pickle stream of protocol 4, restricted to the opcodes that PyTorch's viewer understands
-// besides Python itself. Every string is written once and then referred to. Not for objects of classes.
+// Writes Python objects as a pickle stream of protocol 4, with only the opcodes that PyTorch's viewer also understands.
+// Each string is written once and then referenced. No objects of classes.
 //
 //     memory::PickleWriter pickle(file.text);
 //     pickle.begin();
@@ -22,10 +22,10 @@ namespace headroom::memory {
 
 class PickleWriter {
   public:
-    /// The number of an object that was written before.
+    /// The number of an object written before.
     using Memo = std::uint32_t;
 
-    /// Appends to `out`, which others may empty between calls.
+    /// Appends to `out`, which the caller may empty between calls.
     explicit PickleWriter(std::string& out) : out_(out) {}
 
     void begin() { out_.append("\x80\x04", 2); }
@@ -62,19 +62,19 @@ class PickleWriter {
         strings_.emplace(text, put());
     }
 
-    /// Gives the object that was written last a number.
+    /// Gives the object just written a number.
     Memo put() {
         out_ += '\x94';
         return memos_++;
     }
-    /// An object that was written before.
+    /// Writes a reference to an object written before.
     void get(Memo memo) {
         const bool small = memo < 256;
         out_ += small ? 'h' : 'j';
         little_endian(memo, small ? 1 : 4);
     }
 
-    /// `fill` writes keys and values in turn, fewer than 500.
+    /// `fill` writes alternating keys and values, fewer than 500 in all.
     template <class Fill>
     void dict(Fill&& fill) {
         out_ += "}(";
@@ -83,7 +83,7 @@ class PickleWriter {
     }
 
     void begin_list() { out_ += "]("; }
-    /// To be called after each element of a list. Readers take elements in batches, which must not grow large.
+    /// Call after each element of a list. Readers take elements in batches, which must not grow large.
     void next(std::uint64_t& count) {
         if (++count % 1000 == 0) out_ += "e(";
     }

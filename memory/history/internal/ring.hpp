@@ -1,6 +1,6 @@
 #pragma once
-// The last events, a fixed number of them, in memory that is allocated once. Any thread may add and read at any
-// time: a lock orders the events, since a writer that begins a new round may meet an entry that is not written yet.
+// A ring buffer of the latest events, allocated once. Thread-safe: a lock orders the events, because a writer that
+// begins a new round may meet an entry that is still being written.
 //
 //     memory::HistoryRing ring(1'000);
 //     ring.add({.bytes = 4096});
@@ -25,7 +25,7 @@ class HistoryRing {
         return static_cast<std::uint64_t>(
             std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
     }
-    /// Keeps the event; its time is set.
+    /// Stores the event with the current time.
     void add(const MemoryEvent& event) noexcept {
         const std::lock_guard guard(lock_);
         MemoryEvent& place = events_[count_++ % events_.size()];
@@ -47,7 +47,7 @@ class HistoryRing {
     }
 
   private:
-    /// The number of the oldest event that is there.
+    /// Number of the oldest stored event.
     std::uint64_t first() const noexcept { return count_ > events_.size() ? count_ - events_.size() : 0; }
 
     mutable SpinLock lock_;
