@@ -47,7 +47,7 @@ struct Block;
 struct Allocation {
     std::byte* data = nullptr;
     Block* handle = nullptr;
-    /// the size of the block: the request rounded up to the driver's alignment, at least one unit
+    /// Size of the block: the request rounded up to the driver's alignment, at least one unit.
     std::size_t bytes = 0;
 };
 

@@ -22,7 +22,7 @@ struct DriverProperties {
     std::size_t granularity = 0;  ///< bytes per page; page addresses are multiples of it
     std::size_t alignment = 0;    ///< bytes; every block is aligned to it and its size rounded up to a multiple of it
     std::size_t total_bytes = 0;  ///< physical memory of the device
-    /// address space that a pool reserves, in bytes; less where less is available
+    /// Address space that a pool reserves, in bytes; less where less is available.
     std::size_t address_bytes = 0;
     bool touchable = true;     ///< the host can read and write device addresses
     bool simulated = false;    ///< the device exists only as figures: programs on it are dry runs
