@@ -1,6 +1,6 @@
 #pragma once
-// Makes a function of tensors from an op's struct. An op's own source file calls `apply<Op>`; programs call the
-// function that the file offers.
+// Turns an op's struct into a function of tensors. Only an op's own source file calls `apply<Op>`; programs call the
+// function that the file declares.
 //
 //     Tensor softmax(const Tensor& x) { return apply<ops::Softmax>({}, x); }
 //     Tensor arange(Context& context, ...) { return apply<ops::Arange>(context, {...}); }
@@ -24,18 +24,17 @@ namespace headroom {
 
 namespace detail {
 
-/// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts. Errors: Error
-/// that names both contexts if an input is of another one than the tape's.
+/// Gives storage to parameters not used before, and turns autocast and mixed dtypes into recorded casts. Errors: Error
+/// that names both contexts if an input belongs to another context than the tape.
 void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs);
 
 }  // namespace detail
 
-/// For an op whose result is read by products: under `Autocast` the dtype in which it writes the result of an f32 x, so
-/// that no cast follows; else none. Keep it in `Attrs`, since a replay runs outside of the scope.
+/// The dtype in which an op should write its result for an f32 x under `Autocast`, so that the products that read it
+/// need no cast; none outside `Autocast`. Store it in `Attrs`, because a replay runs outside the scope.
 std::optional<Dtype> autocast_of(const Tensor& x);
 
-/// Resolves what the context sets, then runs an op without its type and records it. `inputs` and errors: as
-/// `Tape::apply`.
+/// Resolves the context's settings, then runs and records a type-erased op. `inputs` and errors: as `Tape::apply`.
 inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
                   std::span<Tensor> outputs) {
     detail::resolve_ambient(op.info, tape, inputs);
@@ -46,7 +45,7 @@ namespace detail {
 
 template <class Function>
 struct ForwardTraits;
-/// The parameters after (Exec&, const Attrs&): arrays, or one span of them.
+/// The parameters after (Exec&, const Attrs&): arrays, or one span of arrays.
 template <class Saved, class Out, class Attrs, class... Inputs>
 struct ForwardTraits<OpResult<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
     static constexpr std::size_t n_inputs = sizeof...(Inputs);
@@ -59,7 +58,7 @@ inline constexpr std::size_t n_outputs_of = std::tuple_size_v<Out>;
 template <>
 inline constexpr std::size_t n_outputs_of<Array> = 1;
 
-/// The number of arrays in an op's `Saved`.
+/// Number of arrays in an op's `Saved`.
 template <class Saved>
 consteval std::size_t saved_count() {
     if constexpr (std::is_empty_v<Saved>) {
@@ -71,7 +70,7 @@ consteval std::size_t saved_count() {
     }
 }
 
-/// The same arrays, in the order of the fields.
+/// These arrays, in the order of the fields.
 template <class Saved>
 std::span<Array> arrays_of(Saved& saved) {
     return {reinterpret_cast<Array*>(&saved), saved_count<Saved>()};
@@ -160,12 +159,12 @@ auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inp
     }
 }
 
-/// The tape of the first defined input. Errors: Error if there is none.
+/// The tape of the first defined input. Errors: Error if no input is defined.
 Tape& tape_of(const char* op, std::span<const Tensor> inputs);
 
 }  // namespace detail
 
-/// Runs `Op` on tensors of one context. One that the caller moves in may give its storage away.
+/// Runs `Op` on tensors of one context. It may take over the storage of tensors that the caller moves in.
 template <Operator Op, class... Inputs>
 requires(std::same_as<std::remove_cvref_t<Inputs>, Tensor>&&...) auto apply(const typename Op::Attrs& attrs,
                                                                             Inputs&&... inputs) {
@@ -185,7 +184,7 @@ auto apply(Context& context, const typename Op::Attrs& attrs) {
     return detail::apply_to<Op>(context.tape(), attrs, {});
 }
 
-/// A sample call of an op without its type.
+/// A type-erased sample call of an op.
 struct ErasedSample {
     std::string label;
     std::vector<std::byte> attrs;
@@ -193,7 +192,7 @@ struct ErasedSample {
     std::string rejected;
 };
 
-/// An op without its type, for code that goes through all ops.
+/// A type-erased op, for code that iterates over all ops.
 struct OpEntry {
     const OpTable* table;
     std::vector<ErasedSample> (*samples)();
@@ -212,7 +211,7 @@ OpEntry op_entry() {
         }};
 }
 
-/// Adds `Op<F>` for each function of a list.
+/// Adds `Op<F>` for every function F of the list.
 template <template <class> class Op, class... F>
 void add_entries(std::vector<OpEntry>& all, kernels::FunctionList<F...>) {
     (all.push_back(op_entry<Op<F>>()), ...);

@@ -1,6 +1,6 @@
 #pragma once
-// Ops compute with arrays: a counted buffer, a dtype and a geometry. An array knows nothing of gradients, modules or
-// contexts: no path leads from it to the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
+// The data type that ops compute with: a reference-counted buffer, a dtype and a geometry. An array does not refer to
+// gradients, modules, contexts or the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
 //
 //     Array y = exec.empty({2, 3}, Dtype::f32);
 //     exec.launch([&](auto& stream) { kernels::fill(stream, 1.0, y.view()); });
@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// Sizes, strides and first element (in elements from the start of a buffer).
+/// Sizes, strides and offset of the first element (in elements from the start of the buffer).
 struct Geometry {
     Shape shape;
     Strides strides;
@@ -22,7 +22,7 @@ struct Geometry {
     friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// True if both find the same elements at the same places. Two row-major geometries may differ in shape.
+/// True if both map the same elements to the same places. Two row-major geometries may differ in shape.
 inline bool same_places(const Geometry& a, const Geometry& b) {
     if (a.offset != b.offset) return false;
     if (is_contiguous(a.shape, a.strides) && is_contiguous(b.shape, b.strides))
@@ -30,7 +30,7 @@ inline bool same_places(const Geometry& a, const Geometry& b) {
     return a.shape == b.shape && same_strides(a.shape, a.strides, b.strides);
 }
 
-/// The bytes of an array without gaps; none for a negative size, or if bytes or strides can't be counted in 63 bits.
+/// Bytes of an array without gaps; none for a negative size, or if bytes or strides don't fit in 63 bits.
 constexpr std::optional<std::int64_t> bytes_of(const Shape& shape, Dtype dtype) {
     auto bytes = static_cast<std::int64_t>(size_of(dtype));
     bool empty = false;
@@ -54,7 +54,7 @@ struct Array {
     std::int64_t size(int axis) const { return geometry.shape[geometry.shape.axis(axis)]; }
     std::int64_t numel() const { return geometry.shape.numel(); }
     bool is_contiguous() const { return kernels::is_contiguous(geometry.shape, geometry.strides); }
-    /// Inlined always: a View has over 100 bytes, which are then written where they are used.
+    /// Always inlined: a View has over 100 bytes, and inlining writes them directly where they are used.
     [[gnu::always_inline]] View view() const {
         std::byte* data = buffer.data();
         if (data) data += geometry.offset * static_cast<std::int64_t>(size_of(dtype));
@@ -62,7 +62,7 @@ struct Array {
     }
 };
 
-/// [count]: the elements of an array without gaps from `first` on.
+/// [count]: elements `first`, `first` + 1, ... of an array without gaps.
 inline Array part(const Array& whole, std::int64_t first, std::int64_t count) {
     Array slice = whole;
     slice.geometry = Geometry::contiguous({count});

@@ -1,5 +1,6 @@
 #pragma once
-// Evaluation of a model, with its mode and the tape as before when the scope ends, however it ends.
+// Switches a model to evaluation, and restores its mode and the tape's recording when the scope ends, also after an
+// exception.
 //
 //     const EvaluationScope evaluation(parameters);
 //     Tensor logits = model(x);

@@ -1,6 +1,6 @@
 #pragma once
-// An op runs on an Exec: a stream and an allocator, nothing else. Scratch and outputs are allocated here, before the
-// launch, so that a dry run allocates the same bytes. Not for users; ops receive one.
+// The environment an op runs in: a stream and an allocator, nothing else. Scratch and outputs are allocated here,
+// before the launch, so that a dry run allocates the same bytes. Ops receive one; users don't need it.
 //
 //     Array y = exec.output(x.shape(), x.dtype);         // with the geometry of x, perhaps in its storage
 //     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view()); });
@@ -18,7 +18,7 @@
 
 namespace headroom {
 
-/// Workspace that ends with its scope; empty for 0 bytes.
+/// Workspace that is freed at the end of its scope; empty for 0 bytes.
 using Scratch = Buffer;
 
 class Exec {
@@ -32,35 +32,35 @@ class Exec {
     void fill_uninitialized_memory(bool on) { fills_memory_ = on; }
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
-    /// or strides can't be counted in 63 bits; DtypeError as `check_dtype`, except for workspace, where values of a
-    /// file may lie on their way to another dtype.
+    /// or strides don't fit in 63 bits; DtypeError as `check_dtype`, except for workspace, which may hold a file's
+    /// values on their way to another dtype.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
-    /// The same, with the axes in memory in the order of the strides `like` (see kernels::dense_strides).
+    /// The same, with the memory order of axes taken from the strides `like` (see kernels::dense_strides).
     Array empty_like(const Shape& shape, const Strides& like, Dtype dtype,
                      Category category = Category::activations) const;
     Array empty_like(const Array& like, Dtype dtype, Category category = Category::activations) const {
         return empty_like(like.shape(), like.strides(), dtype, category);
     }
-    /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
+    /// As `empty`, for arrays that belong to no module: parameters, their gradients, optimizer state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
-    /// An array with the geometry that elementwise results inherit. The first input of this shape without gaps decides
-    /// (in backward, the first gradient dy); if all have gaps, the first one; if no input has this shape, the array is
-    /// row-major.
+    /// A new array with the geometry that elementwise results inherit: that of the first input (in backward, the first
+    /// gradient dy) of this shape without gaps; if all have gaps, of the first one; row-major if no input has this
+    /// shape.
     Array fresh_output(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
-    /// As `fresh_output`, for an output whose elements depend only on the same elements of the inputs named by
-    /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape,
-    /// dtype and geometry. Bit i of `kept`: not the storage of input i, which the op is about to save.
+    /// As `fresh_output`, for an output whose elements depend only on the same elements of the inputs in
+    /// `OpInfo::in_place`. Reuses the storage of the first of these inputs that nothing else needs and that has this
+    /// shape, dtype and geometry. Bit i of `kept` excludes input i, which the op is about to save.
     Array output(const Shape& shape, Dtype dtype, unsigned kept = 0);
     Scratch scratch(std::size_t bytes) const;
 
-    /// False while backward runs an op again only for the arrays that it saved: the op may then leave its outputs
-    /// undefined and skip their work.
+    /// False while backward replays an op only for its saved arrays: the op may then leave its outputs undefined and
+    /// skip their work.
     bool output_wanted() const { return wanted_.output; }
-    /// False if backward will not run: arrays in `Saved` that only this op makes may stay undefined. During a replay it
-    /// has the value that it had while recording.
+    /// False if backward will not run: arrays in `Saved` that only this op computes may stay undefined. A replay sees
+    /// the same value as the recording.
     bool saved_wanted() const { return wanted_.saved; }
-    /// False if forward need not prepare for a gradient of input `i`, one of the first 32, since backward will not ask
-    /// for it. During a replay it has the value that it had while recording.
+    /// False if backward will not ask for the gradient of input `i` (one of the first 32), so forward need not prepare
+    /// for it. A replay sees the same value as the recording.
     bool gradient_wanted(int i) const { return (wanted_.gradients >> i & 1u) != 0; }
 
     template <class Work>
@@ -84,12 +84,12 @@ class Exec {
     struct Wanted {
         bool output = true;
         bool saved = true;
-        unsigned gradients = ~0u;  ///< bit i % 32: of input i
+        unsigned gradients = ~0u;  ///< bit i % 32 for input i
     };
-    /// For the tape, while an op works: the names for an error on a GPU, and which results of forward are wanted.
+    /// For the tape, while an op runs: names for an error on a GPU, and which results of forward are wanted.
     class Working {
       public:
-        /// Bit i of `offered`: an output may take over the storage of array i.
+        /// Bit i of `offered`: an output may reuse the storage of array i.
         Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true, ~0u},
                 unsigned offered = 0)
             : exec_(exec) {
@@ -111,8 +111,8 @@ class Exec {
       private:
         Exec& exec_;
     };
-    /// While a graph is made (core/graph.hpp): allocations come from a private pool, keys of random ops are shifted,
-    /// and the host must not wait.
+    /// For graph capture (core/graph.hpp): allocations come from a private pool, keys of random ops are shifted, and
+    /// the host must not wait.
     class CaptureScope {
       public:
         CaptureScope(Exec& exec, PoolId pool, const std::uint64_t* shift) : exec_(exec) {
@@ -132,19 +132,19 @@ class Exec {
       private:
         Exec& exec_;
     };
-    /// For the key of a random op.
+    /// For the keys of random ops.
     const std::uint64_t* random_shift() {
         random_drawn_ = true;
         return random_shift_;
     }
-    /// Whether it was asked for since the last such scope began.
+    /// Whether `random_shift` was called since the last capture scope began.
     bool random_drawn() const { return random_drawn_; }
-    /// Errors: DtypeError for bf16 on a GPU whose tensor cores lack it, in a dry run, too; the message begins with
+    /// Errors: DtypeError for bf16 on a GPU whose tensor cores lack it, also in a dry run; the message begins with
     /// `what`.
     void check_dtype(const char* what, Dtype dtype) const;
-    /// Errors: CaptureError in such a scope, since `what` needs the host.
+    /// Errors: CaptureError inside a capture scope, because `what` needs the host.
     void check_not_captured(const char* what) const;
-    /// For the tape: does an op's work; an error that leaves it names the module.
+    /// For the tape: runs an op's work and adds the module path to errors.
     template <class Work>
     void located(Work&& work) const {
         try {
@@ -154,10 +154,10 @@ class Exec {
             throw;
         }
     }
-    /// For the tape: the module path that allocations belong to.
+    /// For the tape: the module path that allocations are assigned to.
     void set_path(PathId path) { path_ = path; }
     std::string path_text(PathId path) const { return memory_->path(path); }
-    /// Whether a profiler looks at a GPU's stream, which `mark` then tells of a moment in the host's time.
+    /// Whether a profiler watches a GPU's stream. If so, `mark` shows a moment of the host's time there.
     bool profiled() const;
     void mark(const std::string& text) const;
 
@@ -166,14 +166,14 @@ class Exec {
     void launch_cuda(CudaStream& stream, Work&& work) const {
         stream.path = path_;
         const RangeScope range(*this, stream);
-        const memory::WaitScope waits;  // where the GPU's queue is full, a launch does
+        const memory::WaitScope waits;  // a launch waits while the GPU's queue is full
         try {
             work(stream);
         } catch (const DeviceError& error) {
             fail(error);
         }
     }
-    /// Names the op and the path to a profiler, if there is one.
+    /// Shows the op and the path to a profiler, if there is one.
     class RangeScope {
       public:
         RangeScope(const Exec& exec, const CudaStream& stream);
@@ -184,9 +184,9 @@ class Exec {
       private:
         CudaDevice* device_ = nullptr;
     };
-    /// Throws the error again; the message begins with the op and its arrays' shapes, and ends with the path.
+    /// Rethrows the error with the op and its arrays' shapes before the message and the path after it.
     [[noreturn]] void fail(const DeviceError& error) const;
-    /// Null for `like`: row-major.
+    /// `like` null: row-major.
     Array allocate(const Shape& shape, const Strides* like, Dtype dtype, memory::Tag tag) const;
     const Strides* handed_on(const Shape& shape) const;
     Buffer allocate(std::size_t bytes, memory::Tag tag) const;

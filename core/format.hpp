@@ -1,5 +1,5 @@
 #pragma once
-// Tensors, shapes and dtypes as arguments of fmt.
+// fmt formatters for tensors, shapes and dtypes.
 //
 //     fmt::print("{}\n{} {}\n", x.grad(), x.shape(), x.dtype());   // f32 [2, 2] ..., [2, 2] f32
 #include <string_view>

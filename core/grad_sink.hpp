@@ -1,8 +1,8 @@
 #pragma once
-// An op's backward writes its gradients to a GradSink. The receiver decides place and dtype: a matmul writes dW
-// straight into the parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't
-// accumulate gives an array instead, which is adopted, shared or added. Ops receive a sink, by value; nothing else
-// makes one.
+// The receiver of the gradients that an op's backward computes. The receiver decides place and dtype: a matmul writes
+// dW straight into the parameter's gradient with beta = 1, and dX straight into the residual stream's. An op that can't
+// accumulate passes an array instead, which is adopted, shared or added. Ops receive a sink by value; only the tape
+// creates one.
 //
 //     if (auto target = sink.destination(0)) {
 //         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.beta, target.view()); });
@@ -16,7 +16,7 @@
 
 namespace headroom {
 
-/// Storage for the gradient of one input, with the input's shape and strides.
+/// Storage for the gradient of one input, with that input's shape and strides.
 struct GradientDestination {
     Array array;        ///< undefined if the gradient is not wanted
     float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to the contents
@@ -27,21 +27,21 @@ struct GradientDestination {
 
 class GradSink {
   public:
-    /// The number of inputs that the op was called with.
+    /// Number of inputs of the op call.
     int inputs() const;
-    /// True if input `i` takes part in differentiation.
+    /// True if input `i` needs a gradient.
     bool wanted(int i) const;
     /// The shape of input `i`, which must be defined.
     const Shape& shape(int i) const;
-    /// The storage to write the gradient of input `i` to, before the next call; undefined if it is not wanted. Its
-    /// dtype may be f32 for a half operand.
+    /// Storage for the gradient of input `i`; write to it before the next call. Undefined if the gradient is not
+    /// wanted. Its dtype may be f32 for a half-precision input.
     GradientDestination destination(int i);
-    /// As `destination`, and offers the storage of `spent`: dy or a saved array that backward no longer needs, or that
-    /// it reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient
-    /// has arrived yet.
+    /// The same, and offers the storage of `spent` for reuse: dy or a saved array that backward no longer needs, or
+    /// reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient has
+    /// arrived yet.
     GradientDestination destination(int i, Array& spent);
-    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. The first gradient
-    /// is kept as it is, if it lies in memory as the input does; else it is added. Ignored if not wanted.
+    /// Passes on a finished gradient of the input's shape; several inputs may share one. The first gradient is adopted
+    /// if its memory layout is the input's; later ones are added. Ignored if not wanted.
     void give(int i, Array gradient);
 
   private:

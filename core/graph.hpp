@@ -1,15 +1,15 @@
 #pragma once
-// A part of a program on a GPU as a CUDA graph: its kernels are captured once, with their addresses, and then launched
-// any number of times by one call each. The host does nothing more: no op is recorded again, no callable runs, nothing
-// is allocated. In a dry run of a GPU a graph takes the same memory and does nothing. Not for users, who set
-// `ComputeOptions::graphs`; `optim::GradientAccumulator` makes graphs.
+// A part of a GPU program as a CUDA graph: its kernels are captured once, with their addresses, and then launched any
+// number of times with one call each. A launch needs nothing else from the host: no recording, no callable, no
+// allocation. In a dry run of a GPU, a graph takes the same memory and does nothing. Users set
+// `ComputeOptions::graphs`, and `optim::GradientAccumulator` makes the graphs.
 //
 //     GraphMemory memory(context);
 //     const WorkGraph forward(memory, [&] { y = model.forward(x); });   // nothing is computed yet
 //     forward.launch();                                                 // y is computed from x, where they lie
 //
-// Results on the host (a count, a branch that was taken) stay as they were at the capture. Random ops draw as they
-// would without a graph: each launch advances the context's counter as the captured work did.
+// Host results (a count, the branch taken) stay as they were at capture. Random ops draw as without a graph: each
+// launch advances the context's counter as the captured work did.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,8 +22,8 @@ class CudaGraph;  // kernels/device/cuda_device.hpp
 
 namespace headroom {
 
-/// The memory of graphs: a private pool, whose addresses stay. All graphs use the same memory, one after another, so
-/// that together they take as much as the largest. It must outlive the graphs, and its context must outlive it.
+/// The memory of graphs: a private pool with fixed addresses. All graphs of one `GraphMemory` share it, one after
+/// another, so together they take as much as the largest. It must outlive its graphs, and its context must outlive it.
 class GraphMemory {
   public:
     explicit GraphMemory(Context& context);
@@ -43,14 +43,14 @@ class GraphMemory {
 
 class WorkGraph {
   public:
-    /// Runs `work` on the host and captures the work that it gives to the device. Errors: CaptureError for copies from
-    /// and to the host (`from_host`, `item`, `to_vector`), and for anything else that CUDA refuses to capture; the
-    /// errors of `work`. After an error the context is as before, except for changes that `work` itself made; the
-    /// random counter is as before in any case.
+    /// Runs `work` on the host and captures its device work. Errors: CaptureError for copies between host and device
+    /// (`from_host`, `item`, `to_vector`) and for anything else that CUDA refuses to capture; the errors of `work`.
+    /// After an error the context is unchanged, except for changes that `work` itself made. The random counter is
+    /// unchanged in any case.
     WorkGraph(GraphMemory& memory, const std::function<void()>& work);
     ~WorkGraph();
 
-    /// Queues the work.
+    /// Queues the captured work.
     void launch() const;
 
   private:

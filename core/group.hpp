@@ -1,8 +1,8 @@
 #pragma once
-// The processes that train one model together, as the libraries below `dist` see them: they exchange bytes, and
-// nothing else. Sums are computed here, in the order of ranks, so that a sum has the same bits on each of them, in each
-// run, and with each engine. A context that was made with a group (`ContextOptions::group`) is one of its ranks, and
-// all of them do the same work in the same order; a dry context rehearses one of them (`Profile::ranks`).
+// The processes that train one model together, as seen by the libraries below `dist`: they exchange bytes and nothing
+// else. Sums are computed here, in rank order, so they have the same bits on every rank, in every run and with every
+// engine. A context created with a group (`ContextOptions::group`) is one of its ranks; all ranks run the same work in
+// the same order. A dry context rehearses one of them (`Profile::ranks`).
 //
 //     if (Group* group = context.group()) {
 //         all_reduce(context.exec(), *group, gradients);
@@ -28,15 +28,15 @@ namespace headroom {
 
 class Group {
   public:
-    /// Some bytes of a buffer.
+    /// A byte range of a buffer.
     struct Extent {
         std::size_t offset = 0, bytes = 0;
     };
-    /// So far, of this rank.
+    /// This rank's totals so far.
     struct Traffic {
         std::uint64_t sent_bytes = 0;  ///< to other ranks
         std::uint64_t exchanges = 0;
-        double seconds_waited = 0;  ///< in exchanges, by the host
+        double seconds_waited = 0;  ///< by the host, in exchanges
     };
 
     virtual ~Group() = default;
@@ -47,23 +47,23 @@ class Group {
     int ranks() const { return ranks_; }
     const Traffic& traffic() const { return traffic_; }
 
-    /// Sends `sends[q]` of `send` to each rank q and receives its answer to `receives[q]` of `receive`, own bytes
-    /// included. All ranks call it, in the same order; what q sends has the size that is received from it. The two
-    /// buffers may be one if no extent is sent and received to at once. Done when it returns. Errors: Error if the
-    /// numbers of extents are not that of ranks, or those of the engine.
+    /// Sends extent `sends[q]` of `send` to each rank q and receives extent `receives[q]` of `receive` from it, this
+    /// rank included. All ranks must call it in the same order, with matching sizes. The two buffers may be one if no
+    /// extent is both sent and received to. Blocks until done. Errors: Error if the number of extents is not the number
+    /// of ranks; the engine's errors.
     void all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                     std::span<const Extent> receives);
-    /// The same in a GPU's memory, in the order of its queue of exchanges (`kernels::CudaQueue`). Errors: also
-    /// DeviceError; Error of an engine that reaches the host's memory alone.
+    /// The same in GPU memory, in the order of the exchange queue (`kernels::CudaQueue`). Errors: also DeviceError;
+    /// Error if the engine reaches only host memory.
     void all_to_all(CudaStream& stream, const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                     std::span<const Extent> receives);
-    /// Counts an exchange that a rehearsal leaves out.
+    /// Counts an exchange that a rehearsal skips.
     void count(std::span<const Extent> sends);
 
-    /// What is shared out is cut into so many parts, by its size alone, and ranks take neighbouring parts. With more
-    /// ranks than parts, some have none.
+    /// Data is cut into this many parts by size alone; each rank owns a run of neighbouring parts. With more ranks than
+    /// parts, some ranks own none.
     static constexpr int kParts = 64;
-    /// Of `count` elements, the first one of a part; `count` for `kParts`.
+    /// First element of a part of `count` elements; `count` for part `kParts`.
     static std::int64_t part_begin(std::int64_t count, int part);
 
   protected:
@@ -81,7 +81,7 @@ class Group {
     Traffic traffic_;
 };
 
-/// One of several ranks that a dry context stands for: the others say what this one says.
+/// One of several ranks in a dry context: every other rank is assumed to send the same bytes.
 class RehearsedGroup final : public Group {
   public:
     RehearsedGroup(int rank, int ranks) : Group(rank, ranks) {}
@@ -91,46 +91,49 @@ class RehearsedGroup final : public Group {
                        std::span<const Extent> receives) override;
 };
 
-/// Neighbouring elements of an array that belong to a rank.
+/// A rank's run of neighbouring elements of an array.
 struct ShardRange {
     std::int64_t first = 0, count = 0;
 };
-/// By rank: of parts with these beginnings, of which there is one more than parts; and of `count` elements.
+/// The range of each rank. The first form takes the begin of each part and the end of the last; the second cuts `count`
+/// elements.
 std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int ranks);
 std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 
-/// The arrays of all below lie without gaps. Errors: OutOfMemory; those of the group. What `begin_...` begins goes on,
-/// on a GPU, beside the work that is queued behind it: until that is finished, or exchanges are awaited, what it sends
-/// and receives must stay as it is.
+/// All arrays below must be without gaps. Errors: OutOfMemory; those of the group. On a GPU, an exchange started by
+/// `begin_...` runs beside the work queued after it; until it is finished or awaited, the arrays it sends and receives
+/// must not change.
+///
+/// A reduce-scatter in progress.
 ///
 /// A sum on its way.
 struct PendingReduceScatter {
     int present = 0;
-    Scratch received;                             ///< from the present ranks, one behind another
-    std::shared_ptr<kernels::CudaEvent> arrived;  ///< null but on a GPU
+    Scratch received;                             ///< from the ranks that take part, one after another
+    std::shared_ptr<kernels::CudaEvent> arrived;  ///< null except on a GPU
 };
-/// Receives this rank's share of the `values` of the first `present` ranks. Undefined values: this rank is behind
-/// those.
+/// Starts to receive this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from
+/// `present` on.
 PendingReduceScatter begin_reduce_scatter(const Exec& exec, Group& group, const Array& values,
                                           std::span<const ShardRange> shares, int present, Dtype dtype);
-/// own = beta * own + the sum, in the order of ranks. `own` may be this rank's share of `values`.
+/// own = beta * own + sum, in rank order. `own` may be this rank's share of `values`.
 void finish_reduce_scatter(const Exec& exec, const PendingReduceScatter& sum, const Array& own, float beta);
-/// Each rank's share of `values` is as that rank has it, on all ranks.
+/// All-gathers the shards of `values`: each rank sends its own share to all others.
 void begin_all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares);
 void all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares);
-/// Work from now on finds what exchanges have brought so far.
+/// Makes later work wait for all exchanges queued so far.
 void await_exchanges(const Exec& exec);
-/// values = the sum of all ranks' values, in the order of ranks, with the same bits on each.
+/// values = sum of all ranks' values, in rank order, with the same bits on every rank.
 void all_reduce(const Exec& exec, Group& group, const Array& values);
-/// Row r of `rows`, [ranks, ...], is that of rank r on all ranks.
+/// All-gathers the rows of `rows`, [ranks, ...]: rank r sends row r to all others.
 void all_gather_rows(const Exec& exec, Group& group, const Array& rows);
 
-/// What each rank says, in the order of ranks.
+/// Every rank's `text` or `number`, in rank order.
 std::vector<std::string> all_gather(Group& group, const std::string& text);
 std::vector<double> all_gather(Group& group, double number);
-/// One behind another.
+/// Every rank's `bytes`, concatenated in rank order.
 std::vector<std::byte> all_gather(Group& group, std::span<const std::byte> bytes);
-/// The bits that some rank says.
+/// Bitwise OR over all ranks.
 std::uint64_t any(Group& group, std::uint64_t bits);
 
 }  // namespace headroom

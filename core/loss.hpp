@@ -1,7 +1,7 @@
 #pragma once
-// The result of a loss function: a sum over terms (tokens, pixels, samples), and the number of terms. `mean()` is the
-// result of PyTorch's loss functions. Sum and terms are kept apart so that parts of a batch add up to the whole
-// exactly, also if they differ in size: `optim::GradientAccumulator` adds sums and terms, and divides once.
+// The result of a loss function: a sum over terms (tokens, pixels, samples) and the number of terms. `mean()` is the
+// value that PyTorch's loss functions return. Sum and terms are separate so that parts of a batch add up to the whole
+// exactly, even if their sizes differ: `optim::GradientAccumulator` adds sums and terms, and divides once.
 //
 //     const Loss loss = cross_entropy(logits, targets);          // targets to ignore are no terms
 //     backward(loss.mean());
@@ -18,18 +18,19 @@ namespace headroom {
 
 class Loss {
   public:
-    /// `sum`: one element, over all terms. Errors: ShapeError for more; Error unless terms is finite and not negative.
+    /// `sum`: one element, the sum over all terms. Errors: ShapeError for more elements; Error unless `terms` is finite
+    /// and >= 0.
     Loss(Tensor sum, double terms);
     /// The same with terms counted on the device: one element of any dtype, without a gradient.
     Loss(Tensor sum, Tensor terms);
 
     /// One element, differentiable.
     const Tensor& sum() const { return sum_; }
-    /// sum / terms, of the sum's dtype; NaN without terms.
+    /// sum / terms in the sum's dtype; NaN for 0 terms.
     Tensor mean() const;
-    /// Waits for the device if it counted the terms; in a dry context the result is then 0.
+    /// Waits for the device if it counted the terms; 0 then in a dry context.
     double terms() const;
-    /// A number, or the tensor that holds it.
+    /// The number of terms, or the tensor that holds it.
     const std::variant<double, Tensor>& counted() const { return terms_; }
 
   private:
@@ -37,14 +38,14 @@ class Loss {
     std::variant<double, Tensor> terms_;
 };
 
-/// The sum of two losses over the same terms. Errors: Error unless their numbers of terms are equal numbers, or one
-/// tensor: what the device counted for each by itself is not compared, which would wait for it.
+/// The sum of two losses over the same terms. Errors: Error unless both have the same number of terms, or share one
+/// tensor of terms. Two separate tensors are not compared, because that would wait for the device.
 Loss operator+(const Loss& a, const Loss& b);
-/// The sum times a weight, of as many terms.
+/// The sum times a weight, over the same terms.
 Loss operator*(const Loss& loss, double weight);
 Loss operator*(double weight, const Loss& loss);
 
-/// Deleted: differentiate `loss.mean()` or `loss.sum()` instead.
+/// Deleted: call backward on `loss.mean()` or `loss.sum()` instead.
 void backward(const Loss& loss, double seed = 1.0) = delete;
 
 }  // namespace headroom

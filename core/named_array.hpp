@@ -1,6 +1,6 @@
 #pragma once
-// An array and its name in files: a checkpoint consists of these. The array is a view of live storage (of a parameter,
-// say), so saving copies nothing and loading writes in place.
+// An array and its name in files; checkpoints consist of these. The array is a view of live storage, for example of a
+// parameter, so saving copies nothing and loading writes in place.
 //
 //     for (const NamedArray& entry : parameters.state_dict().arrays) {
 //         fmt::print("{} {}\n", entry.name, entry.array.shape().to_string());
@@ -14,10 +14,11 @@
 
 namespace headroom {
 
-/// What one of several ranks has of an array: neighbours in memory. All ranks' pieces, in their order, are the whole.
+/// One rank's piece of a sharded array: neighbouring elements in memory. The pieces of all ranks, in rank order, make
+/// up the whole.
 struct ArrayPiece {
     Geometry whole;          ///< without gaps
-    std::int64_t first = 0;  ///< elements of it that lie before this piece
+    std::int64_t first = 0;  ///< index in the whole of this piece's first element
 };
 
 struct NamedArray {
@@ -25,11 +26,11 @@ struct NamedArray {
     NamedArray(std::string name_, Array array_, std::optional<ArrayPiece> piece_ = std::nullopt)
         : name(std::move(name_)), array(std::move(array_)), piece(std::move(piece_)) {}
 
-    /// Of the whole.
+    /// Shape of the whole array.
     const Shape& shape() const { return piece ? piece->whole.shape : array.shape(); }
 
     std::string name;
-    Array array;  ///< of a piece: [elements]
+    Array array;  ///< [elements] if it is a piece
     std::optional<ArrayPiece> piece;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// An op is one struct: its mathematics, the arrays that it saves, its gradient and its sample inputs. A user's op in
-// the user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; autocast
-// and random keys are resolved before the call, and are in `Attrs`.
+// An op is one struct: its mathematics, the arrays it saves, its gradient and its sample inputs. A user's own op works
+// like a built-in one. Ops are pure: they see only arrays and an `Exec`. Autocast and random keys are resolved before
+// the call; `Attrs` carries them.
 //
 //     struct Square {
 //         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
@@ -13,13 +13,14 @@
 //     };
 //     Tensor square(const Tensor& x) { return apply<Square>({}, x); }
 //
-// `forward` checks shapes and dtypes before it allocates (core/ops/checks.hpp), and throws with the op's name. Inputs
-// may also arrive as `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs:
-// `Array`, or `std::array<Array, N>`; fresh or from `Exec::output`. Their axes may stand in memory in any order,
-// without gaps, and dy comes with the same geometry. `Saved` is an aggregate of arrays: inputs, outputs, or arrays of
-// its own; `backward` may take it as `Saved&` to offer the sink storage that it no longer needs. Ops without a gradient
-// leave `backward` out. An op that is not bound by memory traffic says by `operations` how much it computes. `forward`
-// must be deterministic: a replay runs it again. If an output costs more than the saved arrays, forward may ask
+// `forward` checks shapes and dtypes before it allocates (core/ops/checks.hpp); its errors name the op. Inputs may also
+// arrive as `std::span<const Array>` (cat). An optional input that was left out is an undefined array. Outputs are an
+// `Array` or `std::array<Array, N>`, new or from `Exec::output`. Their axes may be in any order in memory, without
+// gaps; dy arrives with the same geometry. `Saved` is an aggregate of arrays: inputs, outputs, or the op's own.
+// `backward` may take it as `Saved&`, to offer the sink storage that it no longer needs. Ops without a gradient omit
+// `backward`. Ops that are not bound by memory traffic define `operations`, their count of floating-point operations.
+// `forward` must be deterministic, because a replay runs it again. If an output costs more than the saved arrays,
+// `forward` may check `Exec::output_wanted`: a replay may need only the saved arrays.
 // `Exec::output_wanted`: a replay may need the saved arrays alone.
 #include <array>
 #include <concepts>
@@ -37,31 +38,30 @@
 
 namespace headroom {
 
-/// The cost of recomputing an op, relative to the memory that it frees; policies decide by it.
+/// The cost of recomputing an op relative to the memory that it frees; policies use it.
 enum class Cost : std::uint8_t {
     cheap,      ///< pointwise or a reduction: bound by memory traffic
     expensive,  ///< a matrix product, attention
 };
 
-/// The effect of autocast on an op's floating inputs.
+/// How autocast treats an op's floating inputs.
 enum class Precision : std::uint8_t {
     follow,  ///< inputs of different floating dtypes are cast to the widest
     half,    ///< f32 inputs are cast to the autocast dtype
-    full,    ///< none: the kernel takes any dtype, and computes in f32 (f64 for f64)
+    full,    ///< no casts: the kernel takes any dtype and computes in f32 (f64 for f64)
 };
 
 struct OpInfo {
     const char* name;
     Cost cost = Cost::cheap;
     Precision precision = Precision::follow;
-    std::uint8_t in_place = 0;     ///< bit i: the output may take over the storage of input i (see Exec::output)
-    bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
-    /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each of the
-    /// others.
+    std::uint8_t in_place = 0;     ///< bit i: the output may reuse the storage of input i (see Exec::output)
+    bool passes_gradient = false;  ///< dx is dy in another dtype, so consumers may write dx directly (cast)
+    /// The number of outputs with a gradient, counted from the first. `backward` gets undefined arrays for the others.
     std::uint8_t differentiable_outputs = 255;
-    std::uint8_t as_is = 0;  ///< bit i: input i is never cast, whatever `precision` says of the others
-    /// What is computed of a sample depends on the others: in smaller micro-batches it is another training. For
-    /// statistics of a batch, and losses over its pairs.
+    std::uint8_t as_is = 0;  ///< bit i: input i is never cast, whatever `precision` is
+    /// True if a sample's result depends on the other samples, so that smaller micro-batches train differently:
+    /// statistics of a batch, losses over pairs.
     bool couples_samples = false;
 };
 
@@ -72,26 +72,26 @@ struct OpResult {
     Out out;
 };
 
-/// Floating-point operations, multiplications and additions, of an op's passes.
+/// Floating-point operations (multiplications and additions) of an op's passes.
 struct Operations {
     double forward = 0;
     double backward = 0;
 
-    /// Of a product, or of several: its gradients by both sides take as many each.
+    /// Operations of matrix products: the two gradients take as many each as forward.
     static Operations of_product(double forward) { return {forward, 2 * forward}; }
 };
 
-/// The number of elements, for products that would overflow an integer.
+/// The number of elements as a double, for products that would overflow an integer.
 inline double elements_of(const Shape& shape) { return static_cast<double>(shape.numel()); }
 
-/// The values of an input in generic tests.
+/// Values of an input in generic tests.
 struct SampleInput {
     enum class Fill : std::uint8_t { normal, positive, unit, distinct, halves, index, boolean };
     Fill fill = Fill::normal;
     Shape shape;
     std::int64_t bound = 0;  ///< for `index`: values in [0, bound)
     bool defined = true;     ///< false: an optional input left out
-    bool constant = false;   ///< floating, and without a gradient
+    bool constant = false;   ///< floating, but without a gradient
 
     static SampleInput normal(Shape shape) { return {Fill::normal, shape}; }
     /// In [0.5, 2): for logarithms, roots, quotients.
@@ -100,16 +100,16 @@ struct SampleInput {
     static SampleInput unit(Shape shape) { return {Fill::unit, shape}; }
     /// No two elements closer than a finite-difference step, none near zero: for maxima and kinks.
     static SampleInput distinct(Shape shape) { return {Fill::distinct, shape}; }
-    /// ±1/2, ±3/2 or ±5/2: an odd number of products of two, and any such that is added to them, has a sum of at least
-    /// 1/4. For kinks behind products.
+    /// ±1/2, ±3/2 or ±5/2. A sum of an odd number of pairwise products, plus any such value, is at least 1/4 in
+    /// magnitude. For kinks behind products.
     static SampleInput halves(Shape shape) { return {Fill::halves, shape}; }
     static SampleInput index(Shape shape, std::int64_t bound) { return {Fill::index, shape, bound}; }
     static SampleInput boolean(Shape shape) { return {Fill::boolean, shape}; }
-    /// In the domain of a pointwise function.
+    /// Values in the domain of a pointwise function.
     static SampleInput in(const kernels::Domain& domain, Shape shape) {
         return domain.kinked ? distinct(shape) : domain.low > -4 ? positive(shape) : normal(shape);
     }
-    /// The same input for an op that has no gradient for it.
+    /// The same input, for an op without a gradient for it.
     SampleInput without_gradient() const {
         SampleInput result = *this;
         result.constant = true;
@@ -118,7 +118,7 @@ struct SampleInput {
     static SampleInput none() { return {Fill::normal, {}, 0, false}; }
 };
 
-/// One call for the generic tests: attributes, inputs and, if the call must be refused, a part of the error's message.
+/// One call for the generic tests: attributes, inputs and, if the op must reject the call, a part of the error message.
 template <class Attrs>
 struct Sample {
     std::string label;
@@ -129,7 +129,7 @@ struct Sample {
 
 struct NoAttrs {};
 
-/// The same calls with attributes: so that ops of one kind have their samples compiled once.
+/// The same calls with `attrs`, so that the samples of ops of one kind are compiled once.
 template <class Attrs>
 std::vector<Sample<Attrs>> with_attrs(const Attrs& attrs, const std::vector<Sample<NoAttrs>>& calls) {
     std::vector<Sample<Attrs>> result;
@@ -148,7 +148,7 @@ concept Operator = requires {
 &&std::is_trivially_copyable_v<typename Op::Attrs> &&
     alignof(typename Op::Attrs) <= alignof(std::max_align_t) && std::is_aggregate_v<typename Op::Saved>;
 
-/// True for ops that say how many operations they take: those that are not bound by memory traffic.
+/// True for ops that define `operations`: those that are not bound by memory traffic.
 template <class Op>
 concept Counted = Operator<Op> && requires(const typename Op::Attrs& attrs, std::span<const Shape> inputs) {
     { Op::operations(attrs, inputs, inputs) } -> std::same_as<Operations>;

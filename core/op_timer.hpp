@@ -1,6 +1,6 @@
 #pragma once
-// Measures how long the ops of a context's tape take, while it exists: forward, once more for backward, backward. On a
-// GPU it waits for each op, so that a step takes longer than without it.
+// Times the ops of a context's tape during its lifetime: forward, replay and backward. On a GPU it waits for each op,
+// which slows the step down.
 //
 //     OpTimer timer(context);
 //     train(context, 4);
@@ -13,12 +13,13 @@
 
 namespace headroom {
 
-/// Of an op, in seconds: one figure for each time that it ran.
+/// One op's timings in seconds, one entry per run.
 struct OpTimes {
     std::vector<double> forward = {};
     std::vector<double> replays = {};
-    std::vector<double> backward = {};               ///< of what was kept since forward
-    std::vector<double> backward_after_replay = {};  ///< right after ops ran again for it: their results are in caches
+    std::vector<double> backward = {};  ///< from values kept since forward
+    /// Right after ops were replayed for it: their results are in caches.
+    std::vector<double> backward_after_replay = {};
 };
 
 class OpTimer final : public TapeObserver {
@@ -28,8 +29,8 @@ class OpTimer final : public TapeObserver {
     OpTimer(const OpTimer&) = delete;
     OpTimer& operator=(const OpTimer&) = delete;
 
-    /// What was measured since the last call: ops by their place in a micro-batch, as in the `RecordedProgram` of a
-    /// rehearsal of it. Micro-batches count as repetitions of one.
+    /// Timings since the last call, indexed by the op's place in a micro-batch, as in the `RecordedProgram` of its
+    /// rehearsal. Micro-batches count as repetitions of one.
     std::vector<OpTimes> take() { return std::exchange(ops_, {}); }
 
     void op_begins() override;
@@ -47,8 +48,8 @@ class OpTimer final : public TapeObserver {
 
     Context& context_;
     Clock::time_point begin_;
-    bool replayed_ = false;        ///< since the last backward
-    std::vector<double> forward_;  ///< of the ops that are recorded now; those that nobody wants leave the tape again
+    bool replayed_ = false;        ///< an op was replayed since the last backward
+    std::vector<double> forward_;  ///< of the ops being recorded; unused ones leave the tape again
     std::vector<OpTimes> ops_;
 };
 

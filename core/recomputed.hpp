@@ -1,5 +1,5 @@
 #pragma once
-// Recomputation in code, for those who prefer it to policies by path.
+// Recomputation written in code, as an alternative to policies by path.
 //
 //     Tensor x = recomputed(context, "encoder.lower", [&] { return gelu(lower(x0)); });
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace headroom {
 
-/// `fn()`, in a region of that path: backward runs its ops again, and keeps only what enters it and the tensors that
-/// the caller holds afterwards. Modules that are called in it keep their own paths. A policy that is attached to the
-/// path goes before. Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Errors: those of `fn`.
+/// Runs `fn()` in a region of that path. Backward runs its ops again and keeps only the region's inputs and the tensors
+/// that the caller still holds. Modules called inside keep their own paths. A policy attached to the path takes
+/// precedence. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Errors: those of `fn`.
 template <class F>
 decltype(auto) recomputed(Context& context, std::string_view path, F&& fn) {
     static const Policy again = recompute_all();

@@ -1,7 +1,7 @@
 #pragma once
-// What a micro-batch recorded, as `rehearse` hands it out: the ops in their order, the values between them, and the
-// memory that each op took besides. All of it is the same in every micro-batch of the same shapes, whatever policies
-// say, but for casts, which autocast makes, and the figures of memory.
+// The program that a micro-batch recorded, from `rehearse`: its ops in order, the values between them, and the memory
+// that each op needed in addition. It is the same for every micro-batch of the same shapes, whatever the policies; only
+// autocast's casts and the memory figures may differ.
 //
 //     for (const RecordedOp& op : rehearse(profile, program).program.ops) fmt::print("{} {}\n", op.path, op.name);
 #include <cstddef>
@@ -14,50 +14,49 @@
 
 namespace headroom {
 
-/// A value that an op made, or that entered from outside: a parameter, a batch.
+/// A value that an op produced or that came from outside, such as a parameter or a batch.
 struct RecordedValue {
     static constexpr std::uint32_t kNone = ~0u;
 
     Geometry geometry;
     Dtype dtype = Dtype::f32;
-    std::size_t bytes = 0;           ///< of its block, as the allocator rounds it
-    std::uint32_t producer = kNone;  ///< the number of the op that made it; kNone: from outside
+    std::size_t bytes = 0;           ///< size of its block, after the allocator's rounding
+    std::uint32_t producer = kNone;  ///< index of the op that made it; kNone: from outside
     bool is_parameter = false;
-    /// The number of ops that were recorded before the program let go of it; kNone: it still had it when backward
-    /// began.
+    /// The number of ops recorded before the program let go of it; kNone: it was still held when backward began.
     std::uint32_t let_go = kNone;
 };
 
-/// A value as an op reads it.
+/// A value as an op's input.
 struct RecordedInput {
-    std::uint32_t value = RecordedValue::kNone;  ///< kNone: an optional input that was left out
+    std::uint32_t value = RecordedValue::kNone;  ///< kNone: an optional input left out
     Geometry geometry;
 };
 
-/// Bytes while an op runs.
+/// Memory of an op's run, in bytes.
 struct OpMemory {
-    std::size_t others = 0;  ///< live when it begins, beside values of the tape: parameters, gradients, batches
-    std::size_t peak = 0;    ///< the most that it adds to what is live when it begins, its outputs included
+    std::size_t others = 0;  ///< live at its start apart from the tape's values: parameters, gradients, batches
+    std::size_t peak = 0;    ///< the most it adds to the bytes live at its start, outputs included
 };
 
 struct RecordedOp {
-    std::string path;        ///< of the module whose call recorded it
+    std::string path;        ///< path of the module whose call recorded it
     std::uint32_t call = 0;  ///< as `Candidate::call`
     std::uint32_t ordinal = 0;
     std::string name;
     bool is_cast = false;
-    bool in_micro_batch = false;  ///< in a `MicroBatchScope`: policies are asked about it
-    bool differentiable = false;  ///< it has run backward
+    bool in_micro_batch = false;  ///< inside a `MicroBatchScope`: policies are asked about it
+    bool differentiable = false;  ///< its backward ran
     std::vector<RecordedInput> inputs;
-    std::vector<std::uint32_t> outputs;  ///< values, then the ones that it made for its own backward
-    /// Values that its backward reads. Of one that is not differentiable, as no loss depends on it: that are kept for
-    /// it until backward begins.
+    std::vector<std::uint32_t> outputs;  ///< output values, then the values it made for its own backward
+    /// Values that its backward reads. If the op is not differentiable because no loss depends on it: the values kept
+    /// for it until backward begins.
     std::vector<std::uint32_t> saved;
-    /// The input whose storage its output takes over where a plan drops that value; kNone: none.
+    /// The input whose storage its output reuses if a plan drops that value; kNone: none.
     std::uint32_t overwrites = RecordedValue::kNone;
-    std::uint32_t replays = 0;  ///< how often backward ran it again
-    bool after_replay = false;  ///< its own backward came right after ops that ran again for it
-    Operations operations;      ///< of its products; 0 for the others
+    std::uint32_t replays = 0;  ///< times that backward replayed it
+    bool after_replay = false;  ///< its own backward ran right after ops were replayed for it
+    Operations operations;      ///< of matrix products; 0 for other ops
     OpMemory forward, backward;
 };
 
@@ -65,7 +64,7 @@ struct RecordedProgram {
     std::vector<RecordedOp> ops;
     std::vector<RecordedValue> values;
 
-    /// How often backward ran ops again.
+    /// Number of op replays in backward.
     std::uint64_t replays() const;
 };
 

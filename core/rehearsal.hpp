@@ -1,6 +1,7 @@
 #pragma once
-// Runs a program on a dry context: the memory that it takes, what it records and, if that is too much, how much the
-// whole program needs and which limit suffices. For a peak alone, `Context::dry` and `MemoryStatistics` are enough.
+// Runs a program on a dry context. The result has its memory and the recorded program; if the memory does not suffice,
+// the error says how much the whole program needs and which limit suffices. For a peak alone, `Context::dry` and
+// `MemoryStatistics` are enough.
 //
 //     const Rehearsal rehearsal = rehearse(context.profile(), [](Context& dry) { train(dry, 8); });
 //     fmt::print("{} bytes, at {}\n", rehearsal.peak.allocated, rehearsal.peak.purpose);
@@ -18,41 +19,41 @@
 
 namespace headroom {
 
-/// A policy that changes nothing: no module that its pattern fits computes anything in a micro-batch, as the layers of
-/// an `nn::Mlp`, which is one op.
+/// A policy without effect: no module that matches its pattern computes anything in a micro-batch. A pattern for the
+/// layers of an `nn::Mlp` is an example, because the whole Mlp is one op.
 struct IdlePolicy {
     std::string pattern;
-    std::vector<std::string> nearest;  ///< paths of modules that do, those most like it first
+    std::vector<std::string> nearest;  ///< paths of modules that compute, the most similar first
 };
 
 struct Rehearsal {
     MemoryPeak peak;
     RecordedProgram program;  ///< of the last micro-batch that ran backward; without ops if none did
-    std::int64_t kinds = 0;   ///< how many different programs such micro-batches recorded, by ops and shapes
-    std::vector<IdlePolicy> idle_policies;  ///< of those that the context had when the program ended
+    std::int64_t kinds = 0;   ///< number of different programs that such micro-batches recorded, by ops and shapes
+    std::vector<IdlePolicy> idle_policies;  ///< of the policies attached when the program ended
 };
 
-/// Those of the policies with these patterns that change nothing in the program.
+/// The patterns among `patterns` that have no effect in the program.
 std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program);
 
-/// The peak of `program`, and what it recorded. It takes a dry context and does what docs/memory.md asks of a
-/// rehearsal. Errors: OutOfMemory if the profile's limit or device does not suffice. The program was then rehearsed
-/// again without a limit, and with limits between what was live and what was reserved there; the report has the peak
-/// (`whole`) and a limit that suffices where a page less does not, and its advice names only what passed. Error if
-/// tensors outlive it; errors of `program`.
+/// Runs `program` on a dry context; returns its peak and the recorded program. `program` must follow the rules for
+/// rehearsals in docs/memory.md. Errors: OutOfMemory if the profile's limit or device does not suffice. The program is
+/// then rehearsed again without a limit, and with limits between its live and its reserved bytes: the report has the
+/// peak (`whole`) and a limit that suffices where one page less does not, and its advice names only limits that passed.
+/// Error if tensors outlive the program; errors of `program`.
 Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& program);
 
-/// Says when a program that repeats itself, such as a training its steps, was rehearsed long enough: once blocks lie in
-/// memory as after an earlier turn, all later turns are like those since then. Mostly that is the third one.
+/// Detects when a repeating program, such as the steps of a training, needs no further rehearsal: once the memory
+/// layout is the same as after an earlier turn, the turns since then repeat. Usually this is the third turn.
 ///
 ///     for (SteadyState steps(dry); !steps.reached();) step();
 class SteadyState {
   public:
     explicit SteadyState(Context& context) : memory_(context.memory()) {}
-    /// Before the first turn and after each. Also true after a few that never come back to the same.
+    /// Call it before the first turn and after each one. Also true after kMost calls without a repetition.
     bool reached();
-    /// After each of a given number of turns, such as micro-batches in a step: how many of the `left` next ones may be
-    /// left out, since all lies as it does now when they are done.
+    /// Call it after each of a fixed number of turns, such as the micro-batches of a step. Returns how many of the
+    /// `left` remaining turns may be skipped, because the memory layout after them is the current one.
     std::int64_t skippable(std::int64_t left);
 
   private:
@@ -60,8 +61,8 @@ class SteadyState {
     using Block = std::tuple<std::uintptr_t, std::size_t, bool>;  ///< address, bytes, whether it is live
     DeviceMemory& memory_;
     std::int64_t calls_ = 0;
-    std::int64_t period_ = 1;                          ///< turns since all lay as it does now
-    std::map<std::vector<Block>, std::int64_t> seen_;  ///< by the last call
+    std::int64_t period_ = 1;                          ///< turns since the memory layout was last the same
+    std::map<std::vector<Block>, std::int64_t> seen_;  ///< the call that last saw each layout
 };
 
 }  // namespace headroom

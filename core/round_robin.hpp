@@ -1,10 +1,10 @@
 #pragma once
-// What takes turns: rank r of N has the things with the numbers r, r + N, r + 2 N and so on.
+// Round-robin assignment: rank r of N owns items r, r + N, r + 2 N, ...
 #include <cstdint>
 
 namespace headroom {
 
-/// How many of the things 0 to all - 1 are those of a rank.
+/// The number of items among 0 to all - 1 that a rank owns.
 constexpr std::int64_t round_robin_count(int rank, int ranks, std::int64_t all) {
     return (all - rank + ranks - 1) / ranks;
 }

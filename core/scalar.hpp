@@ -1,6 +1,6 @@
 #pragma once
-// A number of the program in arithmetic with tensors. It remembers whether it is whole by its C++ type, since the dtype
-// of a result depends on that, as in PyTorch: `mask * 2` is i64, `mask * 2.0` is f32.
+// A number in arithmetic with tensors. Its C++ type decides whether it counts as an integer, because the dtype of a
+// result depends on that, as in PyTorch: `mask * 2` is i64, `mask * 2.0` is f32.
 //
 //     Tensor affine(Tensor x, Scalar factor, Scalar offset);
 //     Tensor y = affine(x, 2, 0.5);
@@ -33,8 +33,8 @@ class Scalar {
     bool floating_ = true;
 };
 
-/// The dtype of arithmetic of a tensor with numbers, PyTorch's `result_type`: the tensor's dtype, except f32 for
-/// integers and bool if a number is floating, and i64 for bool if none is.
+/// The result dtype of arithmetic between a tensor and numbers, PyTorch's `result_type`: the tensor's dtype, except f32
+/// for integers and bool if a number is floating, and i64 for bool if none is.
 constexpr Dtype promoted(Dtype dtype, std::initializer_list<Scalar> numbers) {
     if (is_floating(dtype)) return dtype;
     for (const Scalar number : numbers) {

@@ -1,6 +1,6 @@
 #pragma once
-// The scratch that a program may take without a higher peak, because the memory is free at those moments anyway. A
-// rehearsal finds it before the run. On a CPU the budget decides only whether the forward pass of
+// The scratch that a program can take without raising its peak, because that memory is free at those moments. A
+// rehearsal finds it before the run. On a CPU the budget only decides whether the forward pass of
 // `linear_cross_entropy` keeps gradients.
 //
 //     Profile profile = Profile::gpu(141'000'000'000);
@@ -14,13 +14,13 @@
 
 namespace headroom {
 
-/// A `ComputeOptions::scratch_budget` with which `program` allocates no more than `most` bytes at its peak; without
-/// `most`, no more than with the profile's own budget, which is the least that is returned. In whole MiB, and found by
-/// halving: a larger one that was not tried may fit, too, since a budget can also lower a peak, where
-/// `linear_cross_entropy` keeps gradients in place of inputs. Runs the program, which takes a dry context and its first
-/// steps, some 20 times. Other budgets may give other bits: a training that is resumed needs the same one again.
-/// Errors: OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more
-/// than `most` with all budgets that were tried, including 0; errors of `program`.
+/// Returns a `ComputeOptions::scratch_budget` with which the peak of `program` stays within `most` bytes. Without
+/// `most`, the bound is the peak under the profile's own budget, and at least that budget is returned. The result is in
+/// whole MiB and found by bisection. A larger, untried budget may fit, too, because a budget can also lower the peak,
+/// where `linear_cross_entropy` keeps gradients instead of inputs. Runs the program, which takes a dry context and does
+/// its first steps, about 20 times. Another budget may give other bits: resume a training with the same one. Errors:
+/// OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more than
+/// `most` with every budget tried, including 0; errors of `program`.
 std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(Context&)>& program,
                                std::optional<std::size_t> most = std::nullopt);
 

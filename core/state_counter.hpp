@@ -1,5 +1,5 @@
 #pragma once
-// Counts in the state of a training, such as an optimizer's steps, which go on from where a checkpoint left them.
+// Reads counters from the state of a training, such as an optimizer's steps, which continue from a checkpoint.
 //
 //     steps_ = state_counter(values, "adamw.steps");
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-/// As state_value, at least 0 and at most 2^62: so far that the next checkpoint is one that loads. Errors: Error that
-/// names it if it is missing, or no such count.
+/// As state_value, for a count from 0 to 2^62; the bound leaves room to count on, so that later checkpoints load, too.
+/// Errors: Error that names the value if it is missing or not such a count.
 std::int64_t state_counter(const StateValues& values, std::string_view name);
 
 }  // namespace headroom

@@ -1,7 +1,6 @@
 #pragma once
-// The arguments of `Tensor::operator[]` for each axis, from the first one on: a position, which drops the axis, or a
-// range. The result is a view. Not for positions that a tensor holds: see `index_select` and `gather`; nor for masks:
-// `where`.
+// The arguments of `Tensor::operator[]`, one per axis from the first on: a position, which drops the axis, or a range.
+// The result is a view. For positions held in a tensor, see `index_select` and `gather`; for masks, `where`.
 //
 //     x[3];                            // position 3 of the first axis; -1 is the last one
 //     x[Slice(1, 5)];                  // positions 1 to 4
@@ -13,8 +12,8 @@
 
 namespace headroom {
 
-/// Positions start, start + step, ... below stop, as in Python's start:stop:step. Negative ones count from the back,
-/// step is at least 1.
+/// Positions start, start + step, ... below stop, as in Python's start:stop:step. Negative positions count from the
+/// back; step >= 1.
 struct Slice {
     static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
@@ -25,7 +24,7 @@ struct Slice {
 };
 
 struct EllipsisIndex {};
-/// All axes that the other indices do not name.
+/// Stands for all axes that the other indices don't cover.
 inline constexpr EllipsisIndex Ellipsis;
 
 /// One index: a position, a Slice or Ellipsis.
@@ -39,7 +38,7 @@ struct TensorIndex {
     constexpr TensorIndex(EllipsisIndex) : kind(Kind::ellipsis) {}           // NOLINT(google-explicit-constructor)
 
     Kind kind;
-    Slice slice;  ///< of a position: it starts there
+    Slice slice;  ///< a position is its start
 };
 
 }  // namespace headroom

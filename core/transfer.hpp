@@ -1,6 +1,6 @@
 #pragma once
-// Copies between the host's memory and arrays on any device. In a training step, only `download` waits for a GPU. Not
-// for ops, which never see the host, nor for the batches of a training (data/feed.hpp).
+// Copies between host memory and arrays on any device. In a training step, only `download` waits for a GPU. Ops never
+// see the host, so they don't use it; for training batches, see data/feed.hpp.
 //
 //     upload(exec, contiguous_view(values.data(), Dtype::f32, shape), array);
 //     const WorkPoint uploaded(exec);                                                     // waits for nothing
@@ -18,13 +18,13 @@ class CudaEvent;  // kernels/device/cuda_device.hpp
 
 namespace headroom {
 
-/// A point in a context's work: it stands for all work that was queued before. Copies are the same point, and move
-/// together. It is empty in a dry run and on a CPU, where work is done when its call returns.
+/// A point in a context's queue: stands for all work queued before it. Copies of a WorkPoint share the point and move
+/// together. Empty in a dry run and on a CPU, where calls return when their work is done.
 class WorkPoint {
   public:
     WorkPoint() = default;
     explicit WorkPoint(const Exec& exec) { mark(exec); }
-    /// Moves it to the present end of the work. The context is the same one in all calls. Errors: DeviceError.
+    /// Moves it to the current end of the queue. All calls must use the same context. Errors: DeviceError.
     void mark(const Exec& exec);
     const kernels::CudaEvent* event() const { return event_.get(); }
 
@@ -32,14 +32,14 @@ class WorkPoint {
     std::shared_ptr<kernels::CudaEvent> event_;
 };
 
-/// array = host, converted as `kernels::copy` does. `host` is row-major and may be overwritten when this has returned.
-/// On a GPU another dtype needs memory for a copy there. Errors: OutOfMemory, DeviceError; Error if the array is
-/// another context's. A dry run copies nothing.
+/// array = host, converted as by `kernels::copy`. `host` is row-major and may be overwritten once this returns. On a
+/// GPU, another dtype needs temporary memory there. A dry run copies nothing. Errors: OutOfMemory, DeviceError; Error
+/// if the array belongs to another context.
 void upload(const Exec& exec, const View& host, const Array& array);
 
-/// host = array, likewise; `host` is row-major. With `after`, this waits only for work queued before that point: no
-/// later work may write to the array. (If a GPU must convert it, this waits for all work.) Errors: as `upload`, and
-/// ShapeError if an op met an index out of range since the last download: on a GPU it is reported here.
+/// host = array, converted likewise; `host` is row-major. With `after`, waits only for work queued before that point;
+/// later work must not write to the array. (If a GPU must convert, it waits for all work.) Errors: as `upload`;
+/// ShapeError if an op met an index out of range since the last download, which a GPU reports here.
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
 
 /// Errors: Error unless the array is defined and in memory that `exec` works with; wrapped memory may belong to others.

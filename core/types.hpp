@@ -1,6 +1,6 @@
 #pragma once
-// The types of the lower libraries that core's interface uses, under short names: `headroom::Dtype` is
-// `headroom::kernels::Dtype`. Other types are written with their library: `memory::MemoryScope`.
+// Short names for the types of the lower libraries that core's interface uses: `headroom::Dtype` is
+// `headroom::kernels::Dtype`. Other types keep their library's namespace: `memory::MemoryScope`.
 //
 //     Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 #include <headroom/core/category.hpp>

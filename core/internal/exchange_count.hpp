@@ -1,6 +1,6 @@
 #pragma once
-// How many exchanges between ranks a thread has begun, as another thread may read it: where all ranks of a job wait for
-// each other, the watch over them (dist) tells by it which of them are in another exchange.
+// The number of exchanges between ranks that a thread has begun, readable from other threads. When all ranks of a job
+// wait for each other, the watchdog over them (dist) uses it to tell which ranks are in a different exchange.
 //
 //     const std::atomic<std::uint64_t>& begun = exchanges_of_this_thread();  // to be read until the thread ends
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-/// Written by its own thread alone, in Group::exchange (group.hpp).
+/// Only its own thread writes it, in Group::check (group.cpp).
 inline std::atomic<std::uint64_t>& exchanges_of_this_thread() {
     static constinit thread_local std::atomic<std::uint64_t> begun{0};
     return begun;

@@ -1,6 +1,6 @@
 #pragma once
-// A short list without a heap allocation, for recording an op and running its gradient. Not for lists that grow:
-// room is made once.
+// A short list without a heap allocation, for recording an op and running its gradient. It can't grow: reserve room
+// once.
 //
 //     InlineList<Array, 4> inputs;
 //     inputs.reserve(count);
@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// Up to N objects without a heap allocation; more go to the heap. Constructs no spare elements.
+/// Holds up to N objects without a heap allocation; more go to the heap. Constructs no spare elements.
 template <class T, std::size_t N>
 class InlineList {
   public:
@@ -25,7 +25,7 @@ class InlineList {
     InlineList& operator=(const InlineList&) = delete;
     ~InlineList() { std::destroy_n(first_, size_); }
 
-    /// Makes room for `count` elements; call it before the first one is added.
+    /// Makes room for `count` elements; call it before adding the first.
     void reserve(std::size_t count) {
         if (count <= N) return;
         heap_ = std::make_unique<Cell[]>(count);
@@ -35,7 +35,7 @@ class InlineList {
     T& emplace_back(Args&&... args) {
         return *new (first_ + size_++) T(std::forward<Args>(args)...);
     }
-    /// For a caller who has constructed the first `count` at `data()` himself.
+    /// For a caller that has constructed the first `count` elements at `data()` itself.
     void constructed(std::size_t count) { size_ = count; }
     T* data() { return first_; }
     T& operator[](std::size_t i) { return first_[i]; }

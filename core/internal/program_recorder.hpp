@@ -1,5 +1,5 @@
 #pragma once
-// Writes down what a context's tape records, for `rehearse`.
+// Records the program that a context's tape runs, for `rehearse`.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,9 +24,9 @@ class ProgramRecorder : public TapeObserver {
     ProgramRecorder(const ProgramRecorder&) = delete;
     ProgramRecorder& operator=(const ProgramRecorder&) = delete;
 
-    /// Of the last backward pass; without ops if there was none.
+    /// The program of the last backward pass; without ops if there was none.
     RecordedProgram take() { return std::move(program_); }
-    /// Of all backward passes so far: how many different programs.
+    /// The number of different programs in all backward passes so far.
     std::int64_t kinds() const { return static_cast<std::int64_t>(kinds_.size()); }
 
     void op_begins() override;
@@ -37,12 +37,12 @@ class ProgramRecorder : public TapeObserver {
     void backward_begins(std::span<Record* const> records) override;
 
   private:
-    /// A value of the tape that is no parameter.
+    /// A value of the tape that is not a parameter.
     struct Held {
         const Value* value;
-        std::size_t record;  ///< that made it; of a leaf: the first that reads it
+        std::size_t record;  ///< the record that made it; for a leaf, the first that reads it
         std::size_t bytes;
-        bool there;  ///< counted in `held_bytes_`
+        bool there;  ///< its storage is counted in `held_bytes_`
     };
     struct Read {
         std::size_t record;
@@ -59,21 +59,22 @@ class ProgramRecorder : public TapeObserver {
     Context& context_;
     std::optional<memory::MemoryScope> scope_;
     std::size_t others_ = 0;
-    bool replayed_ = false;                ///< since the last backward
-    std::size_t alignment_;                ///< of blocks, bytes
-    std::vector<OpMemory> forward_;        ///< by the record's index
-    std::vector<bool> saves_;              ///< likewise: its backward would read what it saved
-    std::vector<const Value*> last_read_;  ///< likewise: what it would write over (`RecordedOp::overwrites`), or null
-    std::span<Record* const> backward_;    ///< the tape's records while backward runs
-    // The bytes of all values that are there. A value comes or goes only where an op runs, where the program lets go of
-    // it, or where a record that reads it is gone: only such `suspects_` are looked at, so that the work is linear.
-    std::vector<Held> held_;                                    ///< in the order of records
-    std::unordered_map<const Value*, std::size_t> held_place_;  ///< in `held_`
-    std::vector<Read> reads_;                                   ///< of records, in their order
+    bool replayed_ = false;          ///< an op was replayed since the last backward
+    std::size_t alignment_;          ///< bytes that block sizes are a multiple of
+    std::vector<OpMemory> forward_;  ///< by record index
+    std::vector<bool> saves_;        ///< by record index: its backward reads what it saved
+    /// By record index: the value it could overwrite (`RecordedOp::overwrites`), or null.
+    std::vector<const Value*> last_read_;
+    std::span<Record* const> backward_;  ///< the tape's records while backward runs
+    // Bytes of all values with storage. A value gains or loses its storage only when an op runs, when the program lets
+    // go of it, or when a record that reads it is gone. Only these `suspects_` are checked, so the work stays linear.
+    std::vector<Held> held_;                                    ///< in record order
+    std::unordered_map<const Value*, std::size_t> held_place_;  ///< index into `held_`
+    std::vector<Read> reads_;                                   ///< by records, in record order
     std::vector<const Value*> suspects_;
     std::size_t held_bytes_ = 0;
     std::unordered_map<const Value*, std::uint32_t>
-        let_go_;  ///< when that value, or an earlier one there, was let go of
+        let_go_;  ///< number of records when that value, or an earlier one at its address, was let go of
     RecordedProgram program_;
     std::set<std::string> kinds_;
 };

@@ -1,8 +1,8 @@
 #pragma once
 // A policy decides about the values that a region of a model produces: keep them for backward, or drop and recompute
-// them. It is attached to module paths by a pattern. The last matching pattern counts; for a value, the innermost
-// enclosing region decides whose policy does not answer `inherit`. A policy is a list of rules, which can be printed
-// and compared, or a function that sees the op and the bytes that it made.
+// them. It is attached to module paths by a pattern; the last matching pattern wins. For a value, the innermost
+// enclosing region whose policy does not answer `inherit` decides. A policy is a list of rules, which can be printed
+// and compared, or a function of the op and the bytes that it produced.
 //
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());
@@ -24,15 +24,15 @@
 
 namespace headroom {
 
-/// What happens to the values of an op.
+/// The decision about an op's values.
 struct Answer {
     /// `inherit` leaves the decision to the enclosing region.
     enum Choice : std::uint8_t { inherit, keep, recompute };
 
     Choice choice = inherit;
-    /// Of `recompute`: a value that backward has brought back is held until its last use. With a number, it is dropped
-    /// once more where its next use is so many recorded ops away or more: what crosses a model from its beginning to
-    /// its end, as in a U-Net.
+    /// Only for `recompute`. 0: a recomputed value is held until its last use. Otherwise it is dropped again if its
+    /// next use is at least this many recorded ops away, such as a value that crosses a model from end to end, as in a
+    /// U-Net.
     std::uint32_t drop_distance = 0;
 
     constexpr Answer(Choice choice = inherit, std::uint32_t drop_distance = 0)
@@ -40,24 +40,25 @@ struct Answer {
     friend constexpr bool operator==(const Answer&, const Answer&) = default;
 };
 
-/// The properties of a recorded op that a policy sees. Path, call and ordinal name it within a micro-batch: they are
-/// the same in each one, whatever policies and autocast do.
+/// The properties of a recorded op that a policy sees. Path, call and ordinal identify it within a micro-batch; they
+/// are the same in every micro-batch, whatever policies and autocast do.
 struct Candidate {
     const OpInfo& info;
-    std::string_view path;  ///< of the module whose call recorded it
-    std::uint32_t call;     ///< which of the calls of that path: 0 is the first since the tape was empty; of the path
-                            ///< "", 0 is what lies outside of modules
-    std::uint32_t ordinal;  ///< its number in that call, among the ops that no inner module records; casts share the
-                            ///< number of the op behind them
-    std::size_t bytes;      ///< of its outputs, and of its own saved arrays
-    std::size_t pinned_bytes;  ///< of inputs that would be kept for recomputing it alone
+    std::string_view path;  ///< path of the module whose call recorded it
+    /// Number of that call of the path, from 0 since the tape was empty; for the path "", 0 is everything outside
+    /// modules.
+    std::uint32_t call;
+    /// Number of the op in that call, without ops of inner modules; a cast has the number of the op after it.
+    std::uint32_t ordinal;
+    std::size_t bytes;         ///< of its outputs and of its own saved arrays
+    std::size_t pinned_bytes;  ///< of inputs that would be kept only to recompute it
     std::uint32_t replays;     ///< the longest chain of ops that run to make it again: 1 if all inputs are kept
 };
 
-/// Which ops it is for, and the answer for these. What is left out fits every op.
+/// The ops that a rule applies to, and the answer for them. Fields that are left out match every op.
 struct Rule {
-    std::string path = "**";  ///< a pattern, as in `path_matches`
-    std::string op = {};      ///< the name
+    std::string path = "**";  ///< pattern, as in `path_matches`
+    std::string op = {};      ///< name of the op
     std::optional<std::uint32_t> call = {};
     std::optional<std::uint32_t> ordinal = {};
     Answer answer = {};
@@ -70,22 +71,22 @@ struct Rule {
 
 class Policy {
   public:
-    /// May be called several times for one op; must depend on the candidate alone.
+    /// May be called several times for one op; must depend only on the candidate.
     using Function = std::function<Answer(const Candidate&)>;
 
-    /// The last rule that fits an op answers; inherit if none does. Many rules of paths without `*` cost no more than
+    /// The last matching rule answers; `inherit` if none matches. Many rules for paths without `*` cost no more than
     /// one.
     explicit Policy(std::vector<Rule> rules);
-    /// `name` stands for it where the policy is printed or compared; functions without one are equal to nothing.
-    /// Errors: Error for an empty function.
+    /// `name` identifies the function when the policy is printed or compared; functions without a name are equal to
+    /// nothing. Errors: Error for an empty function.
     explicit Policy(Function function, std::string name = {});
     template <std::invocable<const Candidate&> F>
     Policy(F function) : Policy(Function(std::move(function))) {}  // NOLINT(google-explicit-constructor): a lambda
 
     Answer operator()(const Candidate& candidate) const;
-    /// Empty if it is a function.
+    /// Empty if the policy is a function.
     const std::vector<Rule>& rules() const { return rules_; }
-    /// A line for each rule, or the function's name.
+    /// One line per rule, or the function's name.
     std::string to_string() const;
     friend bool operator==(const Policy& a, const Policy& b);
 
@@ -97,18 +98,21 @@ class Policy {
     std::shared_ptr<const Index> index_;
 };
 
-/// The same as no policy: undoes a broader pattern.
+/// Same as no policy: undoes a broader pattern.
 Policy inherit_all();
-/// Keeps all values, also inside of a region that is recomputed.
+/// Keeps all values, even inside a recomputed region.
 Policy keep_all();
-/// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": only what enters and leaves the region is kept.
+/// Keeps only what enters and leaves the region. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory
+/// Cost".
 Policy recompute_all();
-/// Recomputes cheap ops that free at least twice the bytes that are kept instead, by two ops in a row at most: an
-/// activation function, a norm, a join of two tensors if one of them is kept anyway; not a residual add, since an
-/// operand would be kept in place of its output. Keeps the rest. Recomputes again for a use that is 16 ops away.
+/// Recomputes cheap ops that free at least twice the bytes that are kept instead, with chains of at most two ops: an
+/// activation function, a norm, or the concatenation of two tensors of which one is kept anyway. Keeps everything else,
+/// also residual additions, where an operand would be kept in place of the output. Drops a value again if its next use
+/// is 16 or more ops away.
 Policy recompute_cheap();
 
-/// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of them, none included.
+/// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of segments, including
+/// none.
 bool path_matches(std::string_view pattern, std::string_view path);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// What a rehearsal is told by the tape while a program runs. A context has at most one, and none costs a comparison an
-// op.
+// Callbacks of the tape for rehearsals and timers. A context has at most one observer; without one, each op costs one
+// comparison.
 #include <cstddef>
 #include <span>
 
@@ -12,15 +12,15 @@ struct Value;
 class TapeObserver {
   public:
     virtual ~TapeObserver() = default;
-    /// An op is about to run: forward, backward or once more.
+    /// An op is about to run: forward, backward or a replay.
     virtual void op_begins() = 0;
-    /// What had begun has ended, as this record's.
+    /// The op has ended; the call tells which kind of run it was.
     virtual void recorded(const Record& record) = 0;
     virtual void replayed(const Record& record) = 0;
     virtual void differentiated(const Record& record) = 0;
-    /// The program has let go of a value, `records` ops after the tape was empty.
+    /// The program has let go of a value when the tape held `records` records.
     virtual void let_go(const Value& value, std::size_t records) = 0;
-    /// All records are there; those whose backward will run are marked.
+    /// All records exist; those whose backward will run are marked.
     virtual void backward_begins(std::span<Record* const> records) = 0;
 };
 

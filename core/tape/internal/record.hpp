@@ -1,6 +1,6 @@
 #pragma once
-// One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots
-// lie in a stack-like arena, so recording allocates nothing in steady state.
+// One recorded call of an op: enough to replay it and to run its backward once. Records, their attributes and slots lie
+// in a stack-like arena, so recording allocates nothing in steady state.
 //
 //     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace headroom {
 
-/// An op without its type. `forward` constructs the op's outputs and saved arrays in memory that has room for them; if
-/// it throws, none.
+/// A type-erased op. `forward` constructs the outputs and saved arrays in memory provided by the caller; if it throws,
+/// it has constructed none.
 struct OpTable {
     OpInfo info;
     std::uint16_t n_outputs;
@@ -25,29 +25,29 @@ struct OpTable {
     std::uint32_t attrs_bytes;
     void (*forward)(Exec&, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved);
     void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
-    /// `made`: outputs, then the arrays of its own that it saves. An input that was left out has the shape []. Null: it
-    /// is bound by memory traffic.
+    /// `made`: outputs, then the op's own saved arrays. An input that was left out has the shape []. Null: the op is
+    /// bound by memory traffic.
     Operations (*operations)(const void* attrs, std::span<const Shape> inputs, std::span<const Shape> made);
 };
 
-/// Consecutive records: `first` and those behind it, up to `end`.
+/// Consecutive records from `first` up to, not including, `end`.
 struct RecordInterval {
     static constexpr std::uint32_t kNone = ~0u;
 
     std::uint32_t first = 0;
-    std::uint32_t end = kNone;  ///< kNone: it still grows
+    std::uint32_t end = kNone;  ///< kNone: still growing
 
     bool contains(std::uint32_t record) const { return first <= record && record < end; }
 };
 
-/// A module's call, or any other stretch of the program that has a path.
+/// A module's call, or any other part of the program that has a path.
 struct TapeRegion {
     TapeRegion* parent = nullptr;
-    TapeRegion* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
+    TapeRegion* deciding = nullptr;  ///< the innermost region with a policy, among this one and its ancestors
     const Policy* policy = nullptr;
     PathId path = 0;
-    std::uint32_t call = 0;  ///< of regions with this path, since the tape was empty
-    std::uint32_t ops = 0;   ///< recorded in it and in no region inside of it, but for casts
+    std::uint32_t call = 0;  ///< number of this call among the regions with this path, since the tape was empty
+    std::uint32_t ops = 0;   ///< ops recorded directly in it, without inner regions and casts
     RecordInterval records;
 
     bool open() const { return records.end == RecordInterval::kNone; }
@@ -57,27 +57,27 @@ struct TapeRegion {
 struct Slot {
     Value* value = nullptr;  ///< null: an optional input left out
     Geometry geometry;
-    std::uint32_t version = 0;  ///< of a leaf: `changes` at the time of recording
+    std::uint32_t version = 0;  ///< for a leaf: `changes` at the time of recording
     std::uint32_t earlier = 0;  ///< if saved: the value's `next_use` without this record
 };
 
-/// What it points to lies behind it, in the same piece of memory.
+/// Its arrays follow it in the same piece of memory.
 struct alignas(std::max_align_t) Record {
     const OpTable* op = nullptr;
     void* attrs = nullptr;
     Slot* inputs = nullptr;
     Slot* saved = nullptr;
-    Value** produced = nullptr;  ///< outputs, then arrays that the op saved beside inputs and outputs
+    Value** produced = nullptr;  ///< outputs, then saved arrays that are neither inputs nor outputs
     std::uint32_t n_inputs = 0;
     std::uint32_t index = 0;
     std::uint32_t ordinal = 0;  ///< `TapeRegion::ops` before this one
     TapeRegion* region = nullptr;
     PathId path = 0;
-    unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
+    unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording, so that a replay computes the same bits
     std::uint16_t n_produced = 0;
     bool differentiable = false;  ///< backward will run: an input requires a gradient
     bool needs_replay = false;    ///< a replay may be needed: the inputs are pinned
-    bool collected = false;       ///< in the replay that is going on
+    bool collected = false;       ///< part of the replay in progress
     std::size_t arena_chunk = 0;  ///< the arena's end before this record
     std::size_t arena_offset = 0;
 
@@ -87,10 +87,10 @@ struct alignas(std::max_align_t) Record {
     std::span<Value*> outputs() const { return {produced, op->n_outputs}; }
 };
 
-/// Memory for records: grows, is given back last in first out, and is reused by the next step.
+/// Memory for records: it grows, is freed last in first out, and is reused by the next step.
 class RecordArena {
   public:
-    /// Aligned for everything. Rewind to where it was before.
+    /// The result is aligned for every type. To free it, rewind to the position before the call.
     void* allocate(std::size_t bytes) {
         constexpr std::size_t unit = alignof(std::max_align_t);
         bytes = (bytes + unit - 1) / unit * unit;

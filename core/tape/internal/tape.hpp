@@ -1,7 +1,6 @@
 #pragma once
-// The recorded program of one context: values, records, regions. It runs backward once and, where values were
-// dropped, runs the records that produced them forward again. It knows no concrete op. Users call `Context`,
-// `Tensor` and `apply`.
+// The recorded program of one context: values, records, regions. It runs backward once, and replays records whose
+// values were dropped. It knows no concrete op. Users call `Context`, `Tensor` and `apply`.
 //
 //     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, as core/apply.hpp makes it
 //     tape.backward(losses, seeds);
@@ -29,8 +28,8 @@ struct TapeStatistics {
     std::uint64_t replayed = 0;    ///< ops run forward again by backward
     std::uint64_t backward = 0;    ///< ops run backward
     std::size_t records = 0;       ///< on the tape now
-    std::size_t values = 0;        ///< alive now, leaves included
-    bool couples_samples = false;  ///< an op that was recorded does: see OpInfo
+    std::size_t values = 0;        ///< existing now, leaves included
+    bool couples_samples = false;  ///< a recorded op couples samples: see OpInfo
 };
 
 class Tape {
@@ -40,36 +39,36 @@ class Tape {
     Tape(const Tape&) = delete;
     Tape& operator=(const Tape&) = delete;
 
-    /// Runs an op on inputs that have their storage, and records it. `inputs` may be emptied: storage of an input that
-    /// nothing else needs may be taken over. Errors: those of the op; the tape and the memory are then as before.
+    /// Runs an op on inputs that have storage, and records it. `inputs` may be emptied, because the op may take over
+    /// storage that nothing else needs. Errors: those of the op; tape and memory are then unchanged.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
-    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
-    /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
+    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it, and consumes
+    /// the tape. Errors: those of the ops; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
-    /// The same for one loss, with a seed in the device's memory: one element of any floating dtype. The host does not
-    /// read it. `made`: called when all gradients are, before updates.
+    /// The same for one loss with a seed in device memory: one element of any floating dtype, which the host does not
+    /// read. `made` is called when all gradients are complete, before updates.
     void backward(const Tensor& loss, const Array& seed, const std::function<void()>& made = {});
     /// See `Context::after_backward`.
     using Update = std::function<void(Exec& exec, const Array* loss)>;
     using Attendance = std::function<void(Exec& exec)>;
     void after_backward(Update update, Attendance attendance);
-    /// What the updates of the last backward say that a rank does which has no such backward.
+    /// Runs the attendances of the last backward's updates, on a rank that had no such backward.
     void participate();
     void forget_attendances() { attendances_.clear(); }
-    /// For an update or an attendance: behind all of them, `change` is called for each of the ranks, in their order, so
-    /// that what is used twice in a micro-batch changes as if one rank did one micro-batch after another.
+    /// For an update or an attendance: after all of them, calls `change` for each rank in rank order, so that state
+    /// used twice in a micro-batch changes as if one rank had run one micro-batch after another.
     void in_order_of_ranks(std::function<void(Exec& exec, int rank)> change) { changes_.push_back(std::move(change)); }
-    /// Forgets all records. Handles stay as leaves.
+    /// Forgets all records. Surviving handles become leaves.
     void clear() noexcept;
-    /// Forgets the records after the first `count`.
+    /// Forgets all records but the first `count`.
     void truncate(std::size_t count) noexcept;
     std::size_t size() const { return records_.size(); }
 
-    /// A leaf. Its gradient, if required, is kept after backward.
+    /// Creates a leaf. Its gradient, if required, is kept after backward.
     Value* make_leaf(Array array);
 
     TapeRegion* open_region(PathId path, const Policy* policy);
-    /// The region around all modules: call 0 of the path "", whose own calls count from 1.
+    /// Opens the region around all modules: call 0 of the path "". Other calls of that path count from 1.
     TapeRegion* open_micro_batch(const Policy* policy);
     void close_region() noexcept;
     TapeRegion* region() const { return region_; }
@@ -81,26 +80,27 @@ class Tape {
     /// See `Context::use_from_this_thread`.
     void use_from_this_thread() noexcept { thread_ = this_thread(); }
 
-    /// Null: none. It must outlive the tape's use.
+    /// Null removes the observer. It must outlive its use by the tape.
     void observe(TapeObserver* observer) { observer_ = observer; }
 
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }
     TapeStatistics statistics() const;
 
-    /// For autocast: the half precision of `source` that an earlier op was given, if it still has its storage and
-    /// serves here; else null.
+    /// For autocast: the existing half-precision cast of `source`, if it still has its storage and can be used here;
+    /// else null.
     Value* cast_of(const Value& source, Dtype dtype) const;
-    /// For autocast: later uses of `source` may have the same cast, for as long as backward or somebody else keeps it.
+    /// For autocast: lets later uses of `source` share this cast, for as long as backward or a handle keeps it.
     void remember_cast(Value& source, const Tensor& cast);
-    /// Whether casts of parameters, made while nothing is recorded, are kept until this is off or recording goes on.
+    /// Whether casts of parameters made while nothing is recorded are kept until this is switched off or recording
+    /// resumes.
     bool keeps_casts() const { return keeps_casts_; }
     void keep_casts(bool on);
 
     /// For `Tensor`: the last handle is gone.
     void unused(Value* value) noexcept;
-    /// For scopes of modules and checks: calls `visit(value)` for values that region `region` produced and the user
-    /// still holds.
+    /// For module scopes and checks: calls `visit(value)` for each value that `region` produced and the user still
+    /// holds.
     template <class Visit>
     void for_each_held(const TapeRegion& region, Visit&& visit) {
         for (std::size_t i = region.records.first; i < records_.size(); ++i) {
@@ -114,7 +114,7 @@ class Tape {
     friend class GradSink;
 
     static const void* this_thread() noexcept;
-    /// Errors: Error if the calling thread is another one than the context's.
+    /// Errors: Error if the calling thread is not the context's.
     void check_thread(const char* op) const {
         if (this_thread() != thread_) refuse_thread(op);
     }
@@ -128,7 +128,8 @@ class Tape {
     void bind_saved(Record& record, std::span<Array> saved);
     struct RecomputeRegion {
         const RecordInterval* interval = nullptr;  ///< null = keep
-        bool movable = false;  ///< null, but an enclosing region says recompute: it counts once a handle leaves
+        /// Null, but an enclosing region says recompute: that applies once no handle holds the value.
+        bool movable = false;
         std::uint32_t replays = 0;
         std::uint32_t drop_distance = 0;
     };
@@ -163,7 +164,7 @@ class Tape {
 
     // Backward (backward.cpp) and replay (replay.cpp)
     struct PendingUpdate {
-        std::size_t records;  ///< on the tape when it was asked for: it goes when there are fewer
+        std::size_t records;  ///< size of the tape when it was requested: dropped if the tape becomes shorter
         PathId path;
         Update run;
         Attendance participate;
@@ -192,11 +193,11 @@ class Tape {
     const void* thread_ = this_thread();
     std::vector<Record*> records_;
     std::deque<TapeRegion> regions_;
-    std::vector<std::uint32_t> calls_;              ///< of each path's regions, in a micro-batch
+    std::vector<std::uint32_t> calls_;              ///< number of regions so far for each path, in a micro-batch
     std::deque<std::string> path_texts_;            ///< for policies
     std::uint32_t outer_ops_ = 0;                   ///< `TapeRegion::ops` outside of regions
     TapeRegion* region_ = nullptr;                  ///< innermost open one
-    std::uint32_t cursor_ = RecordInterval::kNone;  ///< the record whose backward runs
+    std::uint32_t cursor_ = RecordInterval::kNone;  ///< the record whose backward is running
     bool recording_ = true;
     bool in_backward_ = false;
     bool keeps_casts_ = false;
@@ -206,7 +207,7 @@ class Tape {
     };
     std::deque<ValueMemory> value_storage_;
     std::vector<void*> free_values_;
-    std::vector<Tensor> casts_;  ///< that are kept
+    std::vector<Tensor> casts_;  ///< casts that are kept
     std::vector<Record*> arm_stack_;
     std::vector<PendingUpdate> updates_;
     std::vector<std::pair<PathId, Attendance>> attendances_;  ///< of the last backward

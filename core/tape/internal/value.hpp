@@ -1,7 +1,6 @@
 #pragma once
-// A value of the program: that of a leaf or the product of a recorded op. Its storage comes and goes
-// (recomputation), its identity stays. Records refer to values by plain pointer and count. Users hold values through
-// `Tensor`.
+// A value of the program: a leaf or the product of a recorded op. Its storage comes and goes with recomputation; its
+// identity stays. Records refer to values by plain pointer and count. Users hold values through `Tensor`.
 //
 //     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward
@@ -18,51 +17,51 @@ struct Record;
 struct RecordInterval;
 struct Value;
 
-/// Gives a parameter its memory: storage when one is first used, room for its gradient when that arrives.
+/// Allocates a parameter: its values on first use, its gradient when that arrives.
 class ParameterStorage {
   public:
     virtual ~ParameterStorage() = default;
     virtual void materialize() = 0;
-    /// Room for the gradient of `parameter`, of its geometry. Contents are indeterminate. Errors: OutOfMemory.
+    /// Storage for the gradient of `parameter`, in its geometry, with indeterminate contents. Errors: OutOfMemory.
     virtual Array gradient_of(const Value& parameter) = 0;
-    /// Backward has run all records that the gradient of `parameter` comes from: this backward adds nothing more to it.
+    /// Backward has run all records that contribute to the gradient of `parameter`, so it adds nothing more to it.
     virtual void gradient_complete(const Value& parameter) = 0;
 };
 
 /// The retention rule: storage is kept while
 ///     users || holds || (pins && (!recompute_region || (the record whose backward runs lies in it, and no long wait is
 ///     ahead))).
-/// A value whose storage is gone while it is pinned has a producer whose `needs_replay` is set, and that producer pins
-/// its inputs in turn.
+/// If a pinned value has lost its storage, the `needs_replay` of its producer is set, and that producer pins its own
+/// inputs.
 struct Value {
     Value(Array&& contents, Tape& owner) : array(std::move(contents)), tape(&owner) {}
 
-    Array array;  ///< without gaps; geometry and dtype stay; the buffer is empty while evicted
-    Array grad;   ///< undefined until a gradient arrives; then of array's geometry
+    Array array;  ///< without gaps; geometry and dtype never change; the buffer is empty while evicted
+    Array grad;   ///< undefined until a gradient arrives; then in array's geometry
     Tape* tape = nullptr;
     Record* producer = nullptr;                        ///< null for leaves
-    const RecordInterval* recompute_region = nullptr;  ///< within which it is held once brought back; null: it is kept
-    ParameterStorage* storage = nullptr;               ///< of a parameter; null for everything else
-    Value* cast = nullptr;                             ///< its elements in half precision, while that value is there
-    Value* cast_of = nullptr;                          ///< of such a cast: what was cast
-    std::uint32_t cast_version = 0;                    ///< of such a cast: `changes` of what was cast
-    std::uint32_t version = 0;                         ///< of a parameter: its own changes, beside its storage's
-    std::uint32_t awaited = 0;        ///< of a parameter, during backward: inputs of records that are still to run
-    std::uint32_t users = 0;          ///< handles of the user
-    std::uint32_t refs = 0;           ///< records that mention it, its producer included
+    const RecordInterval* recompute_region = nullptr;  ///< where a recomputed value is held; null: the value is kept
+    ParameterStorage* storage = nullptr;               ///< for a parameter; null for everything else
+    Value* cast = nullptr;                             ///< its half-precision cast, while that value exists
+    Value* cast_of = nullptr;                          ///< for a cast: the value that was cast
+    std::uint32_t cast_version = 0;                    ///< for a cast: `changes` of the source
+    std::uint32_t version = 0;                         ///< for a parameter: its own changes, beside its storage's
+    std::uint32_t awaited = 0;        ///< for a parameter, during backward: inputs of records still to run
+    std::uint32_t users = 0;          ///< the user's handles
+    std::uint32_t refs = 0;           ///< records that refer to it, its producer included
     std::uint32_t pins = 0;           ///< uses by backward, and as input of records that need replay
-    std::uint32_t holds = 0;          ///< uses by the replay that is going on
+    std::uint32_t holds = 0;          ///< uses by the replay in progress
     std::uint32_t next_use = 0;       ///< 1 + index of the last record that saved it; 0: none
-    std::uint32_t replays = 0;        ///< with a recompute region: the most ops in a row that run to make it again
+    std::uint32_t replays = 0;        ///< with a recompute region: the longest chain of ops replayed to make it again
     std::uint32_t drop_distance = 0;  ///< with a recompute region: `Answer::drop_distance`
     const char* consumed = nullptr;   ///< the op that made it, once its record is gone and gradients can't pass
-    PathId consumed_path = 0;         ///< the module in which that op ran
+    PathId consumed_path = 0;         ///< module path of that op
     bool requires_grad = false;
     bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and after `retain_grad`
     bool reached = false;       ///< during backward: a gradient will arrive
 
     bool missing() const { return !array.buffer; }
-    /// Grows when elements are changed in place. Parameters that share storage change one by one, or all at once.
+    /// Grows with each in-place change. Parameters that share storage change one by one, or all at once.
     std::uint32_t changes() const { return array.buffer.version() + version; }
     /// True if an op's array is this value or a view of it: parameters share storage.
     bool contains(const Array& other) const {
@@ -74,8 +73,8 @@ struct Value {
     Array seen(const Geometry& geometry) const {
         return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
     }
-    /// True if a handle or slot sees all elements, in whatever order and shape: no view sees one twice, and a value has
-    /// no gaps.
+    /// True if a handle or slot sees all elements, in whatever order and shape. Counting suffices, because no view sees
+    /// an element twice and a value has no gaps.
     bool whole(const Geometry& geometry) const { return geometry.shape.numel() == array.numel(); }
 };
 
