@@ -1,7 +1,7 @@
 #pragma once
-// The list of all ops that Headroom brings, without their types. Code that goes through all ops reads it: gradient
-// checks, layouts, dry runs, benchmarks, the table in the documentation. A new op is one line in all_ops.cpp; a
-// pointwise one is there already, from the list in its formula's header. Not for calling an op: include its own header.
+// The list of all built-in ops, type-erased, for code that iterates over them: gradient checks, layouts, dry runs,
+// benchmarks, the table in the documentation. A new op is one line in all_ops.cpp; pointwise ops are added
+// automatically from the list in their formula's header. To call an op, include its own header.
 //
 //     for (const OpEntry& op : all_ops()) {
 //         for (const ErasedSample& sample : op.samples()) check(*op.table, sample);
@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// In a fixed order, every name once.
+/// In a fixed order; every name appears once.
 std::span<const OpEntry> all_ops();
 
 }  // namespace headroom

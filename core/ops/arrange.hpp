@@ -1,6 +1,6 @@
 #pragma once
-// Copies with elements in other places: reversed, rotated, repeated. For orders that strides can express see
-// `Tensor::transpose` and its neighbours, which copy nothing; for any order by index see index.hpp.
+// Copies that move elements: reversed, rotated, repeated. For orders that strides can express, `Tensor::transpose` and
+// its neighbours copy nothing; for any order by index, see index.hpp.
 //
 //     Tensor mirrored = flip(images, {-1});
 //     Tensor next = roll(tokens, -1, 1);                  // next[:, t] = tokens[:, t + 1]
@@ -29,11 +29,11 @@ struct Flip {
 
 /// x with the given axes in reverse order.
 Tensor flip(Tensor x, const Axes& axes);
-/// Elements move `shift` places along an axis, and those that leave it enter at the other end: y[i] = x[i - shift]. Two
-/// parts, joined by `cat`.
+/// Moves elements `shift` places along an axis; those that leave it enter at the other end: y[i] = x[i - shift].
+/// Implemented as a `cat` of two parts.
 Tensor roll(Tensor x, std::int64_t shift, int axis);
-/// x repeated `times` times along each axis. `times` may have more axes than x; the additional ones come first. Copies
-/// once for each axis that is repeated more than once.
+/// Repeats x `times` times along each axis. `times` may have more axes than x; the additional ones come first. Copies
+/// once per axis that is repeated more than once.
 Tensor repeat(Tensor x, const Shape& times);
 
 }  // namespace headroom

@@ -1,8 +1,8 @@
 #pragma once
-// Batch normalisation of images (Ioffe and Szegedy 2015, arXiv:1502.03167), with the residual add and the ReLU behind
-// it. For backward only x is kept: the ReLU's mask is computed again; behind a residual it is the sign of the result,
-// which the next convolution keeps anyhow. The functions are pure: they return the batch's statistics, and
-// `nn::BatchNorm2d` keeps running ones. For statistics of single images see group_norm.hpp.
+// Batch normalisation of images (Ioffe and Szegedy 2015, arXiv:1502.03167), optionally followed by a residual add and a
+// ReLU. Only x is kept for backward, which recomputes the ReLU's mask. With a residual, the mask is the sign of the
+// result, which the next convolution keeps anyway. The functions are pure: they return the batch statistics, and
+// `nn::BatchNorm2d` maintains the running ones. For statistics of single images see group_norm.hpp.
 //
 //     auto [y, mean, variance] = batch_norm(x, weight, bias);                       // x [8, 64, 56, 56], weight [64]
 //     Tensor z = batch_norm(x, weight, bias, {.relu = true, .residual = r}).y;      // relu(batch_norm(x) + r)
@@ -26,20 +26,20 @@ struct BatchMoments {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// Normalises by given statistics. The gradient treats them as x's own, unless they are constant. Statistics are an op
-/// of their own, so that a replay has them already.
+/// Normalises with given statistics. The gradient treats them as x's own, unless they are constant. Computing the
+/// statistics is a separate op, so that a replay already has them.
 struct BatchNorm {
     static constexpr OpInfo info{.name = "batch_norm", .precision = Precision::full, .in_place = 1 | 1 << 5};
     struct Attrs {
         double epsilon = 1e-5;
         bool relu = false;
         bool constant = false;         ///< the statistics do not depend on x
-        std::optional<Dtype> dtype{};  ///< of the result, if not x's
+        std::optional<Dtype> dtype{};  ///< dtype of the result, if not x's
     };
     struct Saved {
-        Array x;  ///< undefined where the gradient does not depend on it
+        Array x;  ///< undefined if the gradient does not depend on it
         Array mean, variance, weight, bias;
-        Array y;  ///< where it is the mask
+        Array y;  ///< if it serves as the mask
     };
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
                                           const Array& variance, const Array& weight, const Array& bias,
@@ -52,24 +52,24 @@ struct BatchNorm {
 
 struct BatchNormOptions {
     double epsilon = 1e-5;
-    bool relu = false;     ///< behind everything else
-    Tensor residual = {};  ///< of x's shape, added behind weight and bias
+    bool relu = false;     ///< applied last
+    Tensor residual = {};  ///< of x's shape; added after weight and bias
 };
 
 struct BatchNormResult {
     Tensor y;
-    Tensor mean, variance;  ///< [C], the variance over n, as y is computed with; without a gradient
+    Tensor mean, variance;  ///< [C] as used for y, the variance divided by n; no gradient
 };
 
-/// (x - mean) / sqrt(variance + epsilon) * weight + bias, with the statistics of each channel over the batch and all
-/// axes behind it; x [N, C, ...], weight and bias [C] or undefined (1 and 0). Floating dtypes, also different ones. y
-/// has x's dtype, under `Autocast` the half dtype for f32. Computed in f32 (f64 for f64), the dtype of the statistics.
-/// Errors: ShapeError, also if a channel has less than two values; DtypeError.
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias, with statistics per channel over the batch and all axes after
+/// the channels. x [N, C, ...], weight and bias [C] or undefined (1 and 0). Floating dtypes, which may differ. y has
+/// x's dtype; under `Autocast`, f32 gives the half dtype. Computed in f32 (f64 for f64), which is the dtype of the
+/// statistics. Errors: ShapeError, also if a channel has fewer than two values; DtypeError.
 BatchNormResult batch_norm(Tensor x, Tensor weight = {}, Tensor bias = {}, BatchNormOptions options = {});
 
-/// The same with constant statistics [C], as in an evaluation or in layers that are not trained. x is then kept for
-/// backward only if the weight's gradient is wanted. Errors: as above, except for the number of values; Error if a
-/// gradient of mean or variance would be wanted.
+/// The same with constant statistics [C], for evaluation or for layers that are not trained. x is kept for backward
+/// only if the weight's gradient is wanted. Errors: as above, except for the number of values; Error if mean or
+/// variance would need a gradient.
 Tensor frozen_batch_norm(Tensor x, Tensor mean, Tensor variance, Tensor weight = {}, Tensor bias = {},
                          BatchNormOptions options = {});
 

@@ -1,12 +1,12 @@
 #pragma once
-// Pointwise functions of two tensors, which broadcast by NumPy's rule: aligned at the last axis, sizes of 1 stretch.
-// For a tensor and a number see unary.hpp, for truth values compare.hpp.
+// Pointwise functions of two tensors. They broadcast by NumPy's rule: shapes are aligned at the last axis, and sizes of
+// 1 stretch. For a tensor and a number see unary.hpp, for truth values compare.hpp.
 //
 //     Tensor y = x + bias;                 // x [768, 128], bias [128]
 //     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
 //     Tensor z = maximum(a, b) / (a * a);
 //
-// Different floating dtypes give the widest, and nothing is cast before; a floating and an integer dtype give the
+// Mixed floating dtypes give the widest, without a cast of the inputs; a floating and an integer dtype give the
 // floating one. Sums and products of bool are bool. Errors: ShapeError if the shapes do not broadcast; DtypeError for
 // integers in `pow` and `lerp`, and for two bool tensors in `sub`.
 #include <headroom/core/apply.hpp>
@@ -32,12 +32,12 @@ struct Binary {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// All of them, for `all_ops`.
+/// Adds all of them to the list, for `all_ops`.
 void add_binary(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
-/// a + b, also written with the operator; likewise the next three.
+/// a + b, also as an operator; likewise the next three.
 Tensor add(Tensor a, Tensor b);
 /// a - b
 Tensor sub(Tensor a, Tensor b);
@@ -53,11 +53,11 @@ Tensor maximum(Tensor a, Tensor b);
 Tensor minimum(Tensor a, Tensor b);
 /// a + weight (b - a): a for a weight of 0, b for 1.
 Tensor lerp(Tensor a, Tensor b, double weight);
-/// a sigmoid(b) for the halves a and b of an axis of x (Dauphin et al. 2017, arXiv:1612.08083). Errors: ShapeError if
-/// the axis is odd; DtypeError unless floating.
+/// a sigmoid(b), where a and b are the halves of an axis of x (Dauphin et al. 2017, arXiv:1612.08083). Errors:
+/// ShapeError if the axis is odd; DtypeError unless floating.
 Tensor glu(Tensor x, int axis = -1);
-/// silu(gate) x, which broadcast (Shazeer 2020, arXiv:2002.05202): of two layers, or of the halves of one.
-/// Errors: DtypeError unless floating.
+/// silu(gate) x, with broadcasting (Shazeer 2020, arXiv:2002.05202), for two layers or the halves of one. Errors:
+/// DtypeError unless floating.
 Tensor swiglu(Tensor gate, Tensor x);
 
 Tensor operator+(Tensor a, Tensor b);

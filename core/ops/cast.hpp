@@ -22,7 +22,7 @@ struct Cast {
 
 }  // namespace ops
 
-/// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: true unless 0. Any
+/// x in another dtype, rounded to nearest even; x itself if it already has that dtype. To bool: true unless 0. Any
 /// dtypes.
 Tensor cast(Tensor x, Dtype dtype);
 

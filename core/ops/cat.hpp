@@ -1,6 +1,5 @@
 #pragma once
-// Tensors joined along an axis, or along a new one. Taking them apart is free: `Tensor::split`, `slice` and `select`
-// are views.
+// Joins tensors along an axis, or along a new one. Splitting is free: `Tensor::split`, `slice` and `select` are views.
 //
 //     Tensor keys = cat({cache, k}, 1);         // [B, 64, H, D], [B, 1, H, D] -> [B, 65, H, D]
 //     Tensor pair = stack({a, b});              // [3], [3] -> [2, 3]
@@ -25,10 +24,10 @@ struct Cat {
 
 }  // namespace ops
 
-/// Joins tensors along an existing axis; their other axes must be equal. Different floating dtypes are cast to the
-/// widest. Errors: ShapeError, DtypeError; Error if there is no tensor.
+/// Joins tensors along an existing axis; their other axes must be equal. Mixed floating dtypes are cast to the widest.
+/// Errors: ShapeError, DtypeError; Error for an empty list.
 Tensor cat(std::vector<Tensor> tensors, int axis = 0);
-/// Joins tensors of one shape along a new axis (position as in `Tensor::unsqueeze`). Otherwise as `cat`.
+/// Joins tensors of one shape along a new axis (position as in `Tensor::unsqueeze`); otherwise as `cat`.
 Tensor stack(std::vector<Tensor> tensors, int axis = 0);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// Recorded copies: in a tensor's own order of memory, and in another one; `contiguous()` and `reshape` make the latter
-// where strides demand it.
+// Recorded copies, in a tensor's own memory order or in another one. `contiguous()` and `reshape` copy to another order
+// if the strides require it.
 //
 //     Tensor y = clone(x);
 //     Tensor images = contiguous(x, MemoryFormat::channels_last);   // [N, C, H, W] in shape; x itself if it is so
@@ -19,7 +19,7 @@ struct Clone {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// A conversion of layout; reports count it as such.
+/// A layout conversion; reports count it separately from `Clone`.
 struct Contiguous {
     static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
     struct Attrs {
@@ -33,10 +33,10 @@ struct Contiguous {
 
 }  // namespace ops
 
-/// Always a copy, without gaps, with the same order of axes in memory as x.
+/// Always copies; the result has no gaps and x's order of axes in memory.
 Tensor clone(Tensor x);
-/// x itself if its elements lie in the format's order without gaps, else a copy that does. Errors: ShapeError for
-/// channels_last with fewer than three axes.
+/// x itself if it already has that memory order without gaps, else a copy. Errors: ShapeError for channels_last with
+/// fewer than three axes.
 Tensor contiguous(Tensor x, MemoryFormat format = MemoryFormat::contiguous);
 
 }  // namespace headroom

@@ -1,19 +1,20 @@
 #pragma once
-// Comparisons of two tensors, which broadcast, or of a tensor and a number; and logic on truth values. Results are
-// bool, without a gradient. For choosing by them see where.hpp.
+// Comparisons of two tensors, with broadcasting, or of a tensor and a number; and logical functions. Results are bool,
+// without a gradient. To choose values by them see where.hpp.
 //
 //     Tensor mask = x < 0.5;
 //     Tensor both = logical_and(mask, ids != padding);
 //     Tensor hits = sum(argmax(logits) == targets);        // i64
 //
-// Different dtypes are compared in the wider one. Comparisons with NaN are false, `ne` is true. Errors: ShapeError.
+// Mixed dtypes are compared in the wider one. Comparisons with NaN are false, except `ne`, which is true. Errors:
+// ShapeError.
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-/// A function of two arguments with a truth value.
+/// A function of two arguments with a bool result.
 template <class F>
 struct Comparison {
     static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
@@ -23,7 +24,7 @@ struct Comparison {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// A function of one argument with a truth value.
+/// A function of one argument with a bool result.
 template <class F>
 struct Predicate {
     static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
@@ -33,7 +34,7 @@ struct Predicate {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// All of both, for `all_ops`.
+/// Adds all of both kinds to the list, for `all_ops`.
 void add_comparisons(std::vector<OpEntry>& all);
 
 }  // namespace ops
@@ -51,7 +52,7 @@ Tensor gt(Tensor a, Tensor b);
 /// a >= b
 Tensor ge(Tensor a, Tensor b);
 
-/// a == b for a number b, which is rounded to the dtype of a, if that is floating; likewise the next five.
+/// a == b for a number b, which is rounded to the dtype of a if that is floating; likewise the next five.
 Tensor eq(Tensor a, double b);
 Tensor ne(Tensor a, double b);
 Tensor lt(Tensor a, double b);
@@ -59,7 +60,7 @@ Tensor le(Tensor a, double b);
 Tensor gt(Tensor a, double b);
 Tensor ge(Tensor a, double b);
 
-// The same, written with operators. The results are tensors, element by element: no condition of an `if`.
+// The same as operators. The results are tensors, element by element, so they can't be the condition of an `if`.
 Tensor operator==(Tensor a, Tensor b);
 Tensor operator!=(Tensor a, Tensor b);
 Tensor operator<(Tensor a, Tensor b);
@@ -74,7 +75,7 @@ Tensor operator<=(Tensor a, double b);
 Tensor operator>(Tensor a, double b);
 Tensor operator>=(Tensor a, double b);
 
-// C++ turns `1.0 == x` around only where the result is bool.
+// C++ reverses the operands of `1.0 == x` by itself only if the result is bool.
 Tensor operator==(double a, Tensor b);
 Tensor operator!=(double a, Tensor b);
 Tensor operator<(double a, Tensor b);
@@ -82,14 +83,14 @@ Tensor operator<=(double a, Tensor b);
 Tensor operator>(double a, Tensor b);
 Tensor operator>=(double a, Tensor b);
 
-/// True where a and b are unlike 0.
+/// True where both a and b are nonzero.
 Tensor logical_and(Tensor a, Tensor b);
-/// True where a or b is unlike 0.
+/// True where a or b is nonzero.
 Tensor logical_or(Tensor a, Tensor b);
 /// True where x is 0.
 Tensor logical_not(Tensor x);
 
-/// Neither infinite nor NaN; true for all integers.
+/// True where x is neither infinite nor NaN; always true for integers.
 Tensor isfinite(Tensor x);
 /// True where x is NaN.
 Tensor isnan(Tensor x);

@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of images and of sequences. A kernel of 1 x 1 is a `linear` over the channels of each pixel; strides,
-// dilations and groups (down to one channel each) are those of PyTorch.
+// Convolutions of images and sequences. A 1 x 1 kernel runs as a `linear` over the channels of each pixel. Strides,
+// dilations and groups (down to depthwise) follow PyTorch.
 //
 //     Tensor y = conv2d(x, weight, bias, {.padding = 1});         // x [8, 64, 56, 56], weight [128, 64, 3, 3]
 //     Tensor h = conv2d(x, weight, bias, {.padding = 1, .relu = true});
@@ -12,11 +12,11 @@
 
 namespace headroom {
 
-/// The two numbers are of height and width.
+/// Pairs are (height, width).
 struct Conv2dOptions {
     IntPair stride = 1, padding = 0, dilation = 1;
     std::int64_t groups = 1;
-    bool relu = false;  ///< behind the bias; backward reads its mask from the result
+    bool relu = false;  ///< applied after the bias; backward reads its mask from the result
 };
 
 struct Conv1dOptions {
@@ -61,19 +61,20 @@ struct ConvTranspose2d {
 
 }  // namespace ops
 
-/// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with
-/// oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; different ones are cast to
-/// the widest, under `Autocast` to the half dtype. The result is channels-last; an x that is not channels-last is
-/// copied, and the copy is recorded. With `relu` it has the bits of relu(conv2d(...)). Errors: ShapeError, also for a
-/// kernel larger than the padded x and for groups that do not divide the channels; DtypeError.
+/// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with oh = (h + 2
+/// padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; mixed ones are cast to the widest,
+/// under `Autocast` to the half dtype. The result is channels-last; an x in another order is copied, and the copy is
+/// recorded. With `relu` the result has the bits of relu(conv2d(...)). Errors: ShapeError, also for a kernel larger
+/// than the padded x and for groups that do not divide the channels; DtypeError.
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias = {}, const Conv2dOptions& options = {});
 
 /// The same along one axis: x [n, in, l], weight [out, in / groups, k] -> [n, out, ol].
 Tensor conv1d(Tensor x, Tensor weight, Tensor bias = {}, const Conv1dOptions& options = {});
 
-/// The gradient of conv2d by its x, as a function: x [n, in, h, w], weight [in, out / groups, kh, kw], bias [out] or
-/// undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
-/// output_padding, below the stride, chooses among the sizes that conv2d would map to h. dtypes and errors as conv2d.
+/// Transposed convolution, the gradient of conv2d with respect to its x: x [n, in, h, w], weight [in, out / groups, kh,
+/// kw], bias [out] or undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) +
+/// output_padding + 1. output_padding, which must be below the stride, selects one of the sizes that conv2d maps to h.
+/// Dtypes and errors as conv2d.
 Tensor conv_transpose2d(Tensor x, Tensor weight, Tensor bias = {}, const ConvTranspose2dOptions& options = {});
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// Tensors from nothing: sequences, constants, random values, the causal mask. They are recorded like any op, so that a
-// region that is recomputed makes them again. For values that the program already has see `Context::from_host`.
+// Tensors without inputs: sequences, constants, random values, the causal mask. They are recorded like any op, so a
+// recomputed region creates them again. For values that the program already has see `Context::from_host`.
 //
 //     Tensor positions = arange(context, 0, 64);                   // i64 [64]
 //     Tensor noise = randn(context, {8, 128});                     // f32, by `Context::next_random`
@@ -47,14 +47,14 @@ struct Full {
         Shape shape;
         double value = 0.0;
         Dtype dtype = Dtype::f32;
-        Strides like{};  ///< whose order the axes have in memory; none: row-major
+        Strides like{};  ///< strides that give the memory order of axes; none: row-major
     };
     struct Saved {};
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// Normal values, or uniform ones.
+/// Normal or uniform values.
 template <bool kNormal>
 struct Random {
     static constexpr OpInfo info{.name = kNormal ? "randn" : "rand"};
@@ -64,7 +64,7 @@ struct Random {
         float first = 0.0f;   ///< mean, or lower bound
         float second = 1.0f;  ///< standard deviation, or upper bound
         kernels::RandomKey key;
-        Strides like{};  ///< whose order the axes have in memory; none: row-major
+        Strides like{};  ///< strides that give the memory order of axes; none: row-major
     };
     struct Saved {};
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
@@ -100,32 +100,31 @@ struct CausalMask {
 
 }  // namespace ops
 
-/// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Unless a dtype is named, f32 if one of the
+/// start, start + step, ... before `stop`: [ceil((stop - start) / step)]. The default dtype is f32 if one of the
 /// numbers is floating, else i64. Errors: Error if step is 0.
 Tensor arange(Context& context, Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {});
-/// `steps` values from `start` to `stop`, evenly spaced, both among them; one is `start`. Errors: ShapeError if steps
-/// is negative; DtypeError unless floating.
+/// `steps` evenly spaced values from `start` to `stop`, both included; a single one is `start`. Errors: ShapeError if
+/// steps is negative; DtypeError unless floating.
 Tensor linspace(Context& context, double start, double stop, std::int64_t steps, Dtype dtype = Dtype::f32);
-/// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes; DtypeError for integers that
-/// can't hold it.
+/// Filled with one value, rounded to the dtype. Errors: ShapeError for negative sizes; DtypeError for an integer dtype
+/// that can't represent the value.
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dtype::f32);
 /// `full` with 0.
 Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 /// `full` with 1.
 Tensor ones(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
-/// Normal values, of `Context::next_random`. Errors: DtypeError unless floating.
+/// Normal values, with a key from `Context::next_random`. Errors: DtypeError unless floating.
 Tensor randn(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double mean = 0.0, double deviation = 1.0);
-/// Uniform values in [low, high), which rounding may reach. Errors: DtypeError unless floating.
+/// Uniform values in [low, high); rounding may reach `high`. Errors: DtypeError unless floating.
 Tensor rand(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double low = 0.0, double high = 1.0);
-/// Integers in [low, high), all as likely but for 2^-32. Errors: Error unless 0 < high - low <= 2^32 and the dtype
-/// holds them; DtypeError unless that is i32 or i64.
+/// Integers in [low, high), equally likely up to 2^-32. Errors: Error unless 0 < high - low <= 2^32 and the dtype can
+/// hold them; DtypeError unless the dtype is i32 or i64.
 Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shape& shape, Dtype dtype = Dtype::i64);
-/// True where query t of `queries` may attend to key s of `keys`: s <= t + keys - queries, so that the last query sees
-/// every key. bool [queries, keys]
+/// bool [queries, keys]: true where query t may attend to key s, s <= t + keys - queries, so that the last query sees
+/// every key.
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys);
 
-/// The same for a tensor of x's shape and order of axes in memory, in x's context and, unless another is named, its
-/// dtype. x's values are not read.
+/// The same with x's shape, memory order and context, and x's dtype unless another is given. x's values are not read.
 Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype = {});
 Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype = {});
 Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype = {});

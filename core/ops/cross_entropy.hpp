@@ -1,7 +1,7 @@
 #pragma once
-// The cross entropy of logits and class indices; each row whose target is not `ignore_index` is a term, or counts as
-// its class's weight. Probabilities are never stored. For logits of a wide linear map see linear_cross_entropy.hpp,
-// which does not store them either.
+// Cross entropy of logits and class indices. Each row whose target is not `ignore_index` is a term; with class weights
+// it counts as its class's weight. Probabilities are never stored. For the logits of a wide linear layer see
+// linear_cross_entropy.hpp, which does not store the logits either.
 //
 //     Loss loss = cross_entropy(logits, targets);            // logits [12, 64, 65], targets [12, 64]
 //     Loss smooth = cross_entropy(logits, targets, {.ignore_index = 0, .label_smoothing = 0.1});
@@ -14,10 +14,10 @@
 namespace headroom {
 
 struct CrossEntropyOptions {
-    std::int64_t ignore_index = -100;  ///< rows with this target add nothing to the loss and are no terms
-    double label_smoothing = 0;        ///< weight of the even distribution
-    /// [C], floating, without a gradient: a row counts as much as the weight of its target, and the terms are the sum
-    /// of these, so that `mean()` is PyTorch's weighted mean. Undefined: all weights are 1.
+    std::int64_t ignore_index = -100;  ///< rows with this target add neither to the sum nor to the terms
+    double label_smoothing = 0;        ///< weight of the uniform distribution
+    /// [C], floating, without a gradient. A row counts as much as the weight of its target, and the terms are the sum
+    /// of these weights, so that `mean()` is PyTorch's weighted mean. Undefined: all weights are 1.
     Tensor class_weights = {};
 };
 
@@ -43,7 +43,7 @@ struct CrossEntropy {
 void check_cross_entropy(const char* op, const kernels::CrossEntropyOptions& options, const Array& targets,
                          const Array& weights, std::int64_t classes);
 
-/// The classes' weights as kernels take them, with memory for their sum where it is needed; the two must live together.
+/// The class weights in the form that kernels take, with memory for their sum where needed; keep both alive together.
 /// Sums are f64 for f64 logits.
 struct WeightsOfClasses {
     WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOptions& options, const Array& weights, Dtype logits);
@@ -51,7 +51,8 @@ struct WeightsOfClasses {
     kernels::ClassWeights view;
 };
 
-/// Room for what backward needs of each row's logits: [..., 2], as kernels/cross_entropy/cross_entropy.hpp has it.
+/// Storage for what backward needs of each row's logits: [..., 2], laid out as in
+/// kernels/cross_entropy/cross_entropy.hpp.
 Array empty_lse(Exec& exec, const Array& targets, Dtype logits);
 
 /// The options without the weights. Errors: Error for weights that require a gradient.
@@ -59,9 +60,9 @@ kernels::CrossEntropyOptions attributes_of(const char* op, const CrossEntropyOpt
 
 }  // namespace ops
 
-/// The sum over rows of -log softmax(logits)[target], times the target's weight; logits [..., C] of any floating dtype,
-/// targets [...] (i32 or i64); the sum is f32 (f64 for f64), its terms are counted on the device. Errors: ShapeError,
-/// also for a target outside of [0, C), with its value and position; DtypeError; Error for weights that require a
+/// The sum over rows of -log softmax(logits)[target], times the target's weight. logits [..., C] of any floating dtype,
+/// targets [...] (i32 or i64). The sum is f32 (f64 for f64); its terms are counted on the device. Errors: ShapeError,
+/// also for a target outside [0, C), with its value and position; DtypeError; Error for weights that require a
 /// gradient.
 Loss cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options = {});
 

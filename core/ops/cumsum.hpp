@@ -1,5 +1,5 @@
 #pragma once
-// Running sums.
+// Cumulative sums.
 //
 //     Tensor starts = cumsum(lengths, 0) - lengths;        // where each sequence begins
 #include <headroom/core/apply.hpp>

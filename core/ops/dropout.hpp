@@ -1,6 +1,6 @@
 #pragma once
-// Dropout (Srivastava et al. 2014) as a function: which elements are dropped follows from the context's seed and
-// counter, so nothing is stored for backward and a recomputed region drops the same ones. For a layer see nn.
+// Dropout (Srivastava et al. 2014) as a function. The context's seed and counter determine the dropped elements, so
+// nothing is stored for backward and a recomputed region drops the same ones. For a layer see nn.
 //
 //     Tensor y = dropout(x, 0.1);               // drops what `Context::next_random` says
 //     Tensor same = dropout(x, 0.1, false);     // x
@@ -23,7 +23,7 @@ struct Dropout {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// A residual connection. One pass over memory where `dropout` and `add` take two; the residual's gradient is dy
+/// A residual connection. Takes one pass over memory where `dropout` and `add` take two; the residual's gradient is dy
 /// itself.
 struct DropoutAdd {
     static constexpr OpInfo info{.name = "dropout_add", .precision = Precision::full, .in_place = 0b11};
@@ -39,13 +39,13 @@ struct DropoutAdd {
 
 }  // namespace ops
 
-/// Zeroes each element with probability p and divides the others by 1 - p; x itself if not `training` or p is 0.
-/// Errors: Error unless p is in [0, 1]; DtypeError unless x is floating.
+/// Zeroes each element with probability p and divides the others by 1 - p; returns x itself if not `training` or p is
+/// 0. Errors: Error unless p is in [0, 1]; DtypeError unless x is floating.
 Tensor dropout(Tensor x, double p, bool training = true);
 
-/// x + dropout(branch), both of one shape; add(branch, x) if not `training` or p is 0. Takes over the storage of either
-/// where nothing else needs it, the branch's first. It drops the same elements as `dropout`; for f32 and f64 the sum
-/// has the bits of `dropout` and `add`, halves are rounded once instead of twice. Errors: Error unless p is in [0, 1];
+/// x + dropout(branch), both of one shape; add(branch, x) if not `training` or p is 0. Reuses the storage of either if
+/// nothing else needs it, the branch's first. Drops the same elements as `dropout`. For f32 and f64 the sum has the
+/// bits of `dropout` and `add`; halves are rounded once instead of twice. Errors: Error unless p is in [0, 1];
 /// ShapeError unless the shapes are equal; DtypeError unless both are floating.
 Tensor dropout_add(Tensor branch, Tensor x, double p, bool training = true);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Sums of products by the letters of their axes. It arranges its operands for one matmul, or for one product with
-// broadcasting where nothing is summed; so it costs what they do, and a copy where strides demand it.
+// Sums of products, specified by axis letters. The operands are arranged for one matmul, or for one broadcast product
+// if nothing is summed; the cost is that of these ops, plus a copy if the strides require it.
 //
 //     Tensor c = einsum("bij,bjk->bik", {a, b});         // a batched matmul
 //     Tensor scores = einsum("bthd,bshd->bhts", {q, k});
@@ -12,10 +12,9 @@
 
 namespace headroom {
 
-/// One or two operands, a letter for each of their axes. Letters that the result does not have are summed over. Without
-/// "->", the result has the letters that occur once, in the alphabet's order (capitals first). Dtypes and errors as in
-/// matmul.hpp; Error also for a letter that stands twice in one operand (a diagonal), for "...", and for any other
-/// equation that is not one.
+/// One or two operands with one letter per axis. Letters missing from the result are summed over. Without "->", the
+/// result has the letters that occur once, in alphabetical order (capitals first). Dtypes and errors as in matmul.hpp;
+/// Error also for a letter repeated within one operand (a diagonal), for "...", and for any other malformed equation.
 Tensor einsum(std::string_view equation, std::vector<Tensor> operands);
 
 }  // namespace headroom

@@ -28,9 +28,9 @@ struct Embedding {
 
 }  // namespace ops
 
-/// table [V, D], ids [...] (i32 or i64) -> [..., D] in the table's dtype. Row `padding_index` of the table gets no
-/// gradient; negative: counted from the end. Errors: ShapeError, also for an index outside of [0, V), with its value
-/// and position, and for a padding_index outside of [-V, V); DtypeError.
+/// table [V, D], ids [...] (i32 or i64) -> [..., D] in the table's dtype. Row `padding_index` gets no gradient;
+/// negative values count from the end. Errors: ShapeError, also for an index outside [0, V), with its value and
+/// position, and for a padding_index outside [-V, V); DtypeError.
 Tensor embedding(Tensor table, Tensor ids, std::optional<std::int64_t> padding_index = {});
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// A tensor repeated along axes of size 1, written out. Pointwise ops broadcast by themselves and need no copy: this is
-// for ops that don't, such as `cat`.
+// Repeats a tensor along axes of size 1, as a copy. Pointwise ops broadcast without a copy: use this for ops that
+// don't, such as `cat`.
 //
 //     Tensor rows = expand(bias, {768, 128});            // bias [128]
 //     Tensor table = expand(x.unsqueeze(1), {8, 4, 64});  // x [8, 64]
@@ -23,8 +23,8 @@ struct Expand {
 
 }  // namespace ops
 
-/// x with the given shape: axes of size 1 stretch, new ones come in front. x itself if it has that shape. Any dtype.
-/// Errors: ShapeError.
+/// x with the given shape: axes of size 1 stretch, new axes come first. Returns x itself if it has that shape. Any
+/// dtype. Errors: ShapeError.
 Tensor expand(Tensor x, const Shape& shape);
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 #pragma once
-// The feed-forward part of a transformer block as one op: up, activation, down. Only the activation's argument is kept.
-// Backward recomputes the hidden layer in the pass that differentiates it: `linear(gelu(linear(x)))` keeps twice as
-// much. Not for gated forms, nor for dropout between the steps: use `linear` and an activation for those.
+// The feed-forward part of a transformer block as one op: up, activation, down. Keeps only the activation's argument:
+// backward recomputes the hidden layer in the pass that differentiates it, where `linear(gelu(linear(x)))` keeps twice
+// as much. For gated forms, or dropout between the steps, use `linear` and an activation.
 //
 //     Tensor y = feed_forward(x, up.weight, up.bias, down.weight, down.bias);  // x [12, 64, 128] -> [12, 64, 128]
 //     Tensor z = feed_forward(x, w1, {}, w2, {}, Activation::relu);            // no biases
@@ -34,13 +34,13 @@ struct FeedForward {
 
 }  // namespace ops
 
-/// x [..., in], up_weight [hidden, in], up_bias [hidden] or undefined, down_weight [out, hidden], down_bias [out] or
-/// undefined -> activation(x up_weight^T + up_bias) down_weight^T + down_bias [..., out]. `activation`: relu, gelu_tanh
-/// or gelu_erf. Floating dtypes; different ones are cast to the widest, under `Autocast` to the half dtype. Keeps x and
-/// [..., hidden] for backward; workspace, forward and backward: about a quarter of [..., hidden], a sixth for halves,
-/// and more where that is below 1 MiB or, on a GPU, the context's scratch budget; besides the scratch of the products.
-/// Gradients of weights that are halves are rounded once for each such part. Errors: ShapeError, DtypeError; Error for
-/// `Activation::none`.
+/// activation(x up_weight^T + up_bias) down_weight^T + down_bias: x [..., in], up_weight [hidden, in], up_bias [hidden]
+/// or undefined, down_weight [out, hidden], down_bias [out] or undefined -> [..., out]. `activation`: relu, gelu_tanh
+/// or gelu_erf. Floating dtypes; mixed ones are cast to the widest, under `Autocast` to the half dtype. Keeps x and
+/// [..., hidden] for backward. Forward and backward each need workspace: about a quarter of [..., hidden], a sixth for
+/// halves, or more if that is below 1 MiB or, on a GPU, below the context's scratch budget; plus the scratch of the
+/// products. The workspace holds a part of the rows at a time; half-precision weight gradients are rounded once per
+/// part. Errors: ShapeError, DtypeError; Error for `Activation::none`.
 Tensor feed_forward(Tensor x, Tensor up_weight, Tensor up_bias, Tensor down_weight, Tensor down_bias,
                     Activation activation = Activation::gelu_tanh);
 

@@ -1,6 +1,7 @@
 #pragma once
 // Gated recurrent units (Cho et al. 2014, arXiv:1406.1078) over whole sequences: several layers, both directions,
-// sequences of different lengths. PyTorch's nn.GRU: the reset gate stands behind the product. For modules see nn.
+// sequences of different lengths. Follows PyTorch's nn.GRU, which applies the reset gate after the product. For modules
+// see nn.
 //
 //     auto [y, h] = gru(x, {weights});                                   // x [T, B, I] -> y [T, B, H]
 //     auto [z, last] = gru(x, {forth, back}, {}, {.bidirectional = true, .lengths = lengths});   // [T, B, 2 H]
@@ -13,7 +14,7 @@ namespace headroom {
 
 namespace ops {
 
-/// One layer. Its inputs are those of `Lstm`; c0 is undefined.
+/// One layer. Its inputs are those of `Lstm`, with c0 undefined.
 struct Gru {
     static constexpr OpInfo info{.name = "gru", .cost = Cost::expensive, .precision = Precision::half};
     using Attrs = RecurrentAttrs;
@@ -29,13 +30,13 @@ struct Gru {
 
 struct GruOutput {
     Tensor output;  ///< [T, B, D * H]: the last layer's states
-    Tensor h;       ///< [L * D, B, H], after each sequence's last element (the other direction: after its first)
+    Tensor h;       ///< [L * D, B, H], after each sequence's last element (reverse direction: after its first)
 };
 
-/// h = (1 - z) n + z h with r, z = sigmoid of W_ih x + b_ih + W_hh h + b_hh and n = tanh(W_in x + b_in + r (W_hn h +
-/// b_hn)), for each step of x [T, B, I] (`batch_first`: [B, T, I]). `weights`, dtypes and errors: as `lstm`. `h0` [L *
-/// D, B, H] or undefined for zeros. Keeps for backward, for each layer and direction, x and 3 H elements a step and
-/// sequence; with `checkpoint` H of them.
+/// For each step of x [T, B, I] (`batch_first`: [B, T, I]), h = (1 - z) n + z h with r, z = sigmoid of W_ih x + b_ih +
+/// W_hh h + b_hh and n = tanh(W_in x + b_in + r (W_hn h + b_hn)). `weights`, dtypes and errors: as `lstm`. `h0` [L * D,
+/// B, H] or undefined for zeros. Keeps x and 3 H elements per step and sequence for backward, for each layer and
+/// direction; with `checkpoint`, H of them.
 GruOutput gru(Tensor x, const std::vector<RecurrentWeights>& weights, Tensor h0 = {},
               const RecurrentOptions& options = {});
 

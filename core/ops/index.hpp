@@ -6,8 +6,8 @@
 //     Tensor counts = scatter_add(zeros(context, {10}), 0, ids, ones(context, {64}));
 //     Tensor rows = index_select(x, 0, order);                   // x [64, 3], order [64]
 //
-// Indices are i32 or i64, and not negative. Errors: ShapeError, also for an index outside of the axis (naming value and
-// position); DtypeError.
+// Indices are i32 or i64 and not negative. Errors: ShapeError, also for an index out of range, with its value and
+// position; DtypeError.
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -54,13 +54,13 @@ struct IndexSelect {
 
 }  // namespace ops
 
-/// y[i][j][k] = x[i][index[i][j][k]][k] for axis 1, and so on. The index has x's rank and the shape of the result;
-/// beside the axis it is not larger than x. Any dtype.
+/// y[i][j][k] = x[i][index[i][j][k]][k] for axis 1, and so on. The index has x's rank and the shape of the result; on
+/// the other axes it may not be larger than x. Any dtype.
 Tensor gather(Tensor x, int axis, Tensor index);
-/// x with y[i][index[i][j][k]][k] += source[i][j][k]. `index` and `source` have one shape, beside the axis not larger
-/// than x. Floating dtypes.
+/// x with y[i][index[i][j][k]][k] += source[i][j][k]. `index` and `source` have one shape, which on the other axes may
+/// not be larger than x. Floating dtypes.
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source);
-/// Slices of x along an axis, in the order of `index`, which has one axis. Any dtype.
+/// Slices of x along an axis, in the order of the 1-D `index`. Any dtype.
 Tensor index_select(Tensor x, int axis, Tensor index);
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
 #pragma once
-// Images of another size. For learnt enlargement see conv_transpose2d; for padding see pad.hpp.
+// Resizes images. For learned upsampling see conv_transpose2d; for padding see pad.hpp.
 //
 //     Tensor y = interpolate(x, {.scale = 2.0});                                                // nearest
 //     Tensor z = interpolate(x, {.scale = 2.0, .mode = Interpolation::bilinear, .align_corners = true});
@@ -15,14 +15,14 @@ enum class Interpolation : std::uint8_t { nearest, bilinear };
 
 struct InterpolateOptions {
     std::optional<IntPair> size{};  ///< rows and columns of the result
-    /// In place of a size: the result has floor(H scale) rows and floor(W scale) columns. For axes of different factors
-    /// name the size.
+    /// Instead of a size: the result has floor(H scale) rows and floor(W scale) columns. If the two factors differ,
+    /// give the size.
     std::optional<double> scale{};
     Interpolation mode = Interpolation::nearest;
-    /// The outermost pixels' centres coincide, else their outer edges do. For bilinear interpolation.
+    /// True: the centres of the corner pixels are aligned; false: their outer edges. For bilinear interpolation.
     bool align_corners = false;
-    /// Coordinates follow from the sizes, as if these had been given, and not from `scale`. The results differ where H
-    /// scale is not a whole number.
+    /// Computes coordinates from the sizes, as if a size had been given, and not from `scale`. The results differ if H
+    /// scale is not an integer.
     bool recompute_scale_factor = false;
 };
 
@@ -39,9 +39,9 @@ struct Interpolate {
 
 }  // namespace ops
 
-/// x [N, C, H, W] of any floating dtype, computed in f32 (f64 for f64), with PyTorch's coordinates (see
+/// x [N, C, H, W] of any floating dtype; computed in f32 (f64 for f64) with PyTorch's coordinates (see
 /// kernels/resample/axis_map.hpp). Errors: ShapeError, also for images or a result without elements; DtypeError; Error
-/// unless either a size or a scale above 0 is given, for aligned corners of nearest pixels, and for a size with
+/// unless exactly one of a size and a scale above 0 is given, for align_corners with nearest, and for a size with
 /// `recompute_scale_factor`.
 Tensor interpolate(Tensor x, const InterpolateOptions& options);
 

@@ -1,7 +1,7 @@
 #pragma once
 // Destinations for a kernel that writes the gradients of several inputs in one launch. If two inputs are views of one
-// value, their destinations may share memory: then all gradients are added, none overwrites. Ops that launch once per
-// input use `GradSink::destination` alone.
+// value, their destinations may share memory: then all gradients are added and none overwrites. Ops that launch once
+// per input only need `GradSink::destination`.
 //
 //     JointTargets targets(exec, sink);
 //     const JointTarget& dgamma = targets.ask(1);
@@ -41,7 +41,7 @@ class JointTargets {
 
     Exec& exec_;
     GradSink& sink_;
-    InlineList<JointTarget, 5> targets_;  ///< of the inputs, in their order
+    InlineList<JointTarget, 5> targets_;  ///< by input
 };
 
 }  // namespace headroom

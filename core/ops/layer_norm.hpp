@@ -1,6 +1,6 @@
 #pragma once
 // Layer normalisation over the last axis (Ba, Kiros and Hinton 2016, arXiv:1607.06450). For other axes transpose first;
-// without removing the mean see rms_norm.hpp.
+// for normalisation without removing the mean see rms_norm.hpp.
 //
 //     Tensor y = layer_norm(x, gamma, beta);      // x [12, 64, 128], gamma and beta [128]
 //     Tensor z = layer_norm(x, gamma, {}, 1e-6);  // no beta
@@ -16,7 +16,7 @@ struct LayerNorm {
     static constexpr OpInfo info{.name = "layer_norm", .precision = Precision::full};
     struct Attrs {
         double epsilon = 1e-5;
-        std::optional<Dtype> dtype{};  ///< of the result, if not x's
+        std::optional<Dtype> dtype{};  ///< dtype of the result, if not x's
     };
     struct Saved {
         Array x;
@@ -32,9 +32,9 @@ struct LayerNorm {
 
 }  // namespace ops
 
-/// (x - mean) / sqrt(variance + epsilon) * gamma + beta along the last axis, the variance over n; x [..., n], gamma and
-/// beta [n] or undefined (1 and 0). Floating dtypes, also different ones; the result has x's, under `Autocast` the half
-/// dtype for f32, computed in f32 (f64 for f64). Errors: ShapeError, DtypeError.
+/// (x - mean) / sqrt(variance + epsilon) * gamma + beta along the last axis; the variance is divided by n. x [..., n],
+/// gamma and beta [n] or undefined (1 and 0). Floating dtypes, which may differ. The result has x's dtype; under
+/// `Autocast`, f32 gives the half dtype. Computed in f32 (f64 for f64). Errors: ShapeError, DtypeError.
 Tensor layer_norm(Tensor x, Tensor gamma = {}, Tensor beta = {}, double epsilon = 1e-5);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// The affine map of the last axis: a linear layer's computation. The weight's gradient is written straight into the
-// parameter's gradient. For general products of matrices see matmul.hpp.
+// The affine map of a linear layer, along the last axis. The weight's gradient is written straight into the parameter's
+// gradient. For general matrix products see matmul.hpp.
 //
 //     Tensor weight = context.from_host(values, {512, 128}).requires_grad_();   // [out, in]
 //     Tensor y = linear(x, weight, bias);     // x [12, 64, 128] -> y [12, 64, 512]
@@ -27,8 +27,8 @@ struct Linear {
 
 }  // namespace ops
 
-/// x [..., in], weight [out, in], bias [out] or undefined -> x weight^T + bias [..., out]. Floating dtypes; different
-/// ones are cast to the widest, under `Autocast` to the half dtype. Errors: ShapeError, DtypeError.
+/// x weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined -> [..., out]. Floating dtypes; mixed ones
+/// are cast to the widest, under `Autocast` to the half dtype. Errors: ShapeError, DtypeError.
 Tensor linear(Tensor x, Tensor weight, Tensor bias = {});
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// The logarithm of a sum of exponentials, over any axes. For the loss of a classifier see cross_entropy.hpp, which has
-// it inside.
+// The logarithm of a sum of exponentials, over any axes. For a classifier's loss use cross_entropy.hpp, which includes
+// it.
 //
 //     Tensor total = logsumexp(scores, {-1}, true);      // [8, 65] -> [8, 1]
 #include <headroom/core/ops/reduce.hpp>
@@ -14,7 +14,7 @@ struct LogSumExp {
     using Attrs = ReduceAttrs;
     struct Saved {
         Array x;
-        Array largest;  ///< of the elements that become one
+        Array largest;  ///< of the reduced elements
         Array sum;      ///< of e^(x - largest)
     };
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
@@ -24,7 +24,7 @@ struct LogSumExp {
 
 }  // namespace ops
 
-/// log(sum(e^x)) of a floating x, without overflow; -infinity of nothing. Axes and errors as in reduce.hpp.
+/// log(sum(e^x)) of a floating x, without overflow; -infinity for no elements. Axes and errors as in reduce.hpp.
 Tensor logsumexp(Tensor x, const Axes& axes = {}, bool keepdim = false);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
 // Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates) over whole sequences: several layers,
-// both directions, sequences of different lengths. PyTorch's nn.LSTM, without projections. For modules see nn.
+// both directions, sequences of different lengths. Follows PyTorch's nn.LSTM, without projections. For modules see nn.
 //
 //     auto [y, state] = lstm(x, {weights});                          // x [T, B, I] -> y [T, B, H]
 //     auto [z, last] = lstm(x, {forth, back}, {}, {.bidirectional = true, .lengths = lengths});   // [T, B, 2 H]
@@ -29,22 +29,22 @@ struct Lstm {
 
 }  // namespace ops
 
-/// Of L layers in D directions.
+/// The state of L layers in D directions.
 struct LstmState {
     Tensor h = {};  ///< [L * D, B, H]; undefined for zeros
-    Tensor c = {};  ///< the same; in results f32 for halves
+    Tensor c = {};  ///< the same; in results, f32 for halves
 };
 struct LstmOutput {
     Tensor output;    ///< [T, B, D * H]: the last layer's states
-    LstmState state;  ///< after each sequence's last element (the other direction: after its first)
+    LstmState state;  ///< after each sequence's last element (reverse direction: after its first)
 };
 
-/// c = f c + i g, h = o tanh(c) with i, f, o = sigmoid and g = tanh of W_ih x + b_ih + W_hh h + b_hh, for each step of
-/// x [T, B, I] (`batch_first`: [B, T, I]). `weights`: of layer 0, layer 0 in reverse, layer 1, ... Floating dtypes;
-/// different ones are cast to the widest, under `Autocast` to the half dtype; cells and sums are f32 then. Keeps for
-/// backward, for each layer and direction, x and 6 H elements a step and sequence; with `checkpoint` H of them. On the
-/// CPU, transposed W_hh are workspace. Errors: ShapeError, DtypeError; Error for options out of range; lengths out of
-/// range are ShapeErrors, on a GPU when the host next waits.
+/// c = f c + i g, h = o tanh(c) for each step of x [T, B, I] (`batch_first`: [B, T, I]), with i, f, o = sigmoid and g =
+/// tanh of W_ih x + b_ih + W_hh h + b_hh. `weights`: layer 0, layer 0 in reverse, layer 1, ... Floating dtypes; mixed
+/// ones are cast to the widest, under `Autocast` to the half dtype, with cells and sums in f32. Keeps x and 6 H
+/// elements per step and sequence for backward, for each layer and direction; with `checkpoint`, H of them. On the CPU,
+/// transposed copies of W_hh take workspace. Errors: ShapeError, DtypeError; Error for options out of range; ShapeError
+/// for lengths out of range, on a GPU when the host next waits.
 LstmOutput lstm(Tensor x, const std::vector<RecurrentWeights>& weights, LstmState state = {},
                 const RecurrentOptions& options = {});
 

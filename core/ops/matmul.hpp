@@ -1,5 +1,5 @@
 #pragma once
-// The product of matrices, batched and broadcasting. For a layer with a weight [out, in] see linear.hpp, for attention
+// Matrix products, batched and broadcasting. For a layer with a weight [out, in] see linear.hpp, for attention
 // attention.hpp.
 //
 //     Tensor c = matmul(a, b);                          // a [8, 64, 32], b [8, 32, 16] -> c [8, 64, 16]
@@ -26,9 +26,9 @@ struct Matmul {
 
 }  // namespace ops
 
-/// a [..., m, k], b [..., k, n] -> [..., m, n]; the axes before the last two broadcast. A vector on the left counts as
-/// a row, one on the right as a column, and that axis is dropped from the result. Floating dtypes; different ones are
-/// cast to the widest, under `Autocast` to the half dtype. Errors: ShapeError, DtypeError.
+/// a [..., m, k], b [..., k, n] -> [..., m, n]; the leading axes broadcast. A vector on the left is treated as a row, a
+/// vector on the right as a column, and that axis is dropped from the result. Floating dtypes; mixed ones are cast to
+/// the widest, under `Autocast` to the half dtype. Errors: ShapeError, DtypeError.
 Tensor matmul(Tensor a, Tensor b);
 
 }  // namespace headroom

@@ -8,16 +8,16 @@
 namespace headroom {
 
 struct NllLossOptions {
-    std::int64_t ignore_index = -100;  ///< rows with this target add nothing to the loss and are no terms
-    /// [C], floating, without a gradient: a row counts as much as the weight of its target, in the sum and in the
+    std::int64_t ignore_index = -100;  ///< rows with this target add neither to the sum nor to the terms
+    /// [C], floating, without a gradient. A row counts as much as the weight of its target, in the sum and in the
     /// terms.
     Tensor class_weights = {};
 };
 
-/// The sum over rows of -log_probabilities[target], times the target's weight; log_probabilities [..., C] of any
-/// floating dtype, targets [...] (i32 or i64); the sum is f32 (f64 for f64), its terms are counted on the device.
-/// Composed of `gather` and `where`: keeps the targets and a byte a row. Errors: ShapeError, also for a target outside
-/// of [0, C), with its value and position; DtypeError; Error for weights that require a gradient.
+/// The sum over rows of -log_probabilities[target], times the target's weight. log_probabilities [..., C] of any
+/// floating dtype, targets [...] (i32 or i64). The sum is f32 (f64 for f64); its terms are counted on the device.
+/// Composed of `gather` and `where`: keeps the targets and one byte per row. Errors: ShapeError, also for a target
+/// outside [0, C), with its value and position; DtypeError; Error for weights that require a gradient.
 Loss nll_loss(Tensor log_probabilities, Tensor targets, const NllLossOptions& options = {});
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
 #pragma once
-// Norms of vectors, over any axes. For the norm of all gradients see `optim`, for normalisation layer_norm.hpp.
+// Vector norms, over any axes. For the norm of all gradients see `optim`, for normalisation layer_norm.hpp.
 //
 //     Tensor lengths = norm(x, 2.0, {-1}, true);        // [8, 64] -> [8, 1]
 //     Tensor largest = norm(x, INFINITY);
@@ -24,10 +24,10 @@ struct Norm {
 
 }  // namespace ops
 
-/// (sum |x|^p)^(1/p) of a floating x; p infinite: the largest |x|, or the smallest; p = 0: how many are not 0. The
-/// gradient is 0 where the norm is 0 and, for p < 1, at elements that are 0. p = 2 is an op of its own; for any other
-/// p, arrays as large as x hold |x| and its powers. Axes and errors as in reduce.hpp; ShapeError also for empty axes if
-/// p is negative or infinite, Error if p is NaN.
+/// (sum |x|^p)^(1/p) of a floating x. Infinite p: the largest |x|, or for -infinity the smallest; p = 0: the number of
+/// nonzero elements. The gradient is 0 where the norm is 0 and, for p < 1, at elements that are 0. p = 2 is a separate
+/// op; for any other p, arrays as large as x hold |x| and its powers. Axes and errors as in reduce.hpp; ShapeError also
+/// for empty axes if p is negative or infinite, Error if p is NaN.
 Tensor norm(Tensor x, double p = 2.0, const Axes& axes = {}, bool keepdim = false);
 
 }  // namespace headroom

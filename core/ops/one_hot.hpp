@@ -1,5 +1,5 @@
 #pragma once
-// Indices as vectors of zeros with a one. For rows of a table by index see embedding.hpp, which needs no such vectors.
+// One-hot vectors of indices. For rows of a table by index see embedding.hpp, which needs no such vectors.
 //
 //     Tensor targets = one_hot(labels, 10, Dtype::f32);     // [64] -> [64, 10]
 #include <headroom/core/apply.hpp>
@@ -22,7 +22,7 @@ struct OneHot {
 }  // namespace ops
 
 /// y[..., c] = 1 where index [...] is c, else 0: [..., classes]. Indices are i32 or i64. The caller gives the number of
-/// classes, since values on the device are not read. Errors: ShapeError, also for an index outside of [0, classes);
+/// classes, because values on the device are not read. Errors: ShapeError, also for an index outside [0, classes);
 /// DtypeError.
 Tensor one_hot(Tensor index, std::int64_t classes, Dtype dtype = Dtype::i64);
 

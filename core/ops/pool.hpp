@@ -1,14 +1,13 @@
 #pragma once
-// The largest element, or the average, over windows of images. For the average over whole axes of any array see
-// `mean`.
+// The largest element, or the average, over windows of images. For the average over whole axes of any array see `mean`.
 //
 //     Tensor y = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});   // x [8, 64, 112, 112]
 //     Tensor z = avg_pool2d(x, {.kernel = 2});
 //     Tensor features = global_avg_pool2d(x).reshape({8, 64});                             // of [8, 64, 1, 1]
 //
-// x [N, C, H, W] of any floating dtype; results have its dtype, and are fast where channels are neighbours in memory.
-// Pairs hold rows and columns. Window o of an axis begins at o stride - padding. The number of windows is PyTorch's:
-// all that fit; with `ceil_mode` also one that reaches beyond the end, unless it would begin behind the input.
+// x [N, C, H, W] of any floating dtype. Results have its dtype, and are fast if channels are neighbours in memory.
+// Pairs are (rows, columns). Window o of an axis begins at o stride - padding. The number of windows is PyTorch's: all
+// that fit; with `ceil_mode` also one that reaches beyond the end, unless it would begin after the input.
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>
@@ -18,7 +17,7 @@ namespace headroom {
 struct MaxPool2dOptions {
     IntPair kernel = 0;
     IntPair stride = 0;   ///< 0: the kernel's size
-    IntPair padding = 0;  ///< positions on both sides, from which no element is taken
+    IntPair padding = 0;  ///< positions on both sides, which are never chosen
     IntPair dilation = 1;
     bool ceil_mode = false;
 };
@@ -28,8 +27,9 @@ struct AvgPool2dOptions {
     IntPair stride = 0;   ///< 0: the kernel's size
     IntPair padding = 0;  ///< zeros on both sides
     bool ceil_mode = false;
-    bool count_include_pad = true;      ///< sums are divided by the number of positions, these zeros counted or not
-    std::int64_t divisor_override = 0;  ///< sums are divided by this, unless it is 0
+    /// Divide sums by the window's positions including these zeros; false: excluding them.
+    bool count_include_pad = true;
+    std::int64_t divisor_override = 0;  ///< divide sums by this; 0: by the number of positions
 };
 
 namespace ops {
@@ -67,17 +67,17 @@ struct AdaptiveAvgPool2d {
 
 }  // namespace ops
 
-/// The largest element of each window, NaN if one is NaN. Of equal elements the first gets the gradient, of several NaN
-/// the last. A ReLU gives the same values behind the pool as before it, but behind it keeps the small result for
-/// backward instead of the large one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range,
-/// for a padding of more than half of the kernel, and for windows of more than 2^24 elements.
+/// The largest element of each window, NaN if one is NaN. The first of equal elements gets the gradient; of several
+/// NaN, the last. A ReLU after the pool gives the same values as one before it, and keeps the small result for backward
+/// instead of the large one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range, for a
+/// padding of more than half of the kernel, and for windows of more than 2^24 elements.
 Tensor max_pool2d(Tensor x, const MaxPool2dOptions& options);
 
-/// The sum over each window, divided as the options say. Computed in f32 (f64 for f64). Errors: as for max_pool2d.
+/// The sum over each window, divided according to the options. Computed in f32 (f64 for f64). Errors: as max_pool2d.
 Tensor avg_pool2d(Tensor x, const AvgPool2dOptions& options);
 
-/// [N, C, size[0], size[1]]: averages over positions [floor(o H / size), ceil((o + 1) H / size)) of each axis, in f32
-/// (f64 for f64). Errors: ShapeError, also for images or a result without elements; DtypeError.
+/// [N, C, size[0], size[1]]: averages over positions [floor(o H / size), ceil((o + 1) H / size)) of each axis. Computed
+/// in f32 (f64 for f64). Errors: ShapeError, also for images or a result without elements; DtypeError.
 Tensor adaptive_avg_pool2d(Tensor x, IntPair size);
 
 /// The average of each channel of each image, [N, C, 1, 1].

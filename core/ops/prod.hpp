@@ -22,8 +22,8 @@ struct Prod {
 
 }  // namespace ops
 
-/// The product, in the dtype of x; of nothing, 1. Integers and bool give i64, exact up to 2^53. The gradient is y / x,
-/// and where x is 0 the product of the others. Axes and errors as in reduce.hpp.
+/// The product, in the dtype of x; 1 for no elements. Integers and bool give i64, exact up to 2^53. The gradient is y /
+/// x; where x is 0 it is the product of the other elements. Axes and errors as in reduce.hpp.
 Tensor prod(Tensor x, const Axes& axes = {}, bool keepdim = false);
 
 }  // namespace headroom

@@ -1,23 +1,22 @@
 #pragma once
-// Reductions over any axes: sum, mean, largest, smallest, variance; and the position of the largest along one. For
-// products, norms and logarithms of sums see prod.hpp, norm.hpp and logsumexp.hpp; for normalisation layer_norm.hpp.
+// Reductions over any axes: sum, mean, largest, smallest, variance; and the position of the largest along one axis. For
+// products, norms and log-sum-exp see prod.hpp, norm.hpp and logsumexp.hpp; for normalisation layer_norm.hpp.
 //
 //     Tensor total = sum(x);                       // all axes: a scalar
 //     Tensor rows = mean(x, {-1}, true);           // [768, 128] -> [768, 1]
 //     Tensor spread = var(x, {0, 1});              // [2, 3, 4] -> [4]
 //     Tensor best = argmax(logits, -1);            // i64
 //
-// Axes count from the back where negative; none means all. Reduced axes are dropped, or kept with size 1 if `keepdim`.
-// Of a single element, of rank 0, 0 and -1 name its only "axis", as in PyTorch.
-// Errors: ShapeError for axes that do not exist or are named twice, and for empty axes where a result is undefined
-// (`max`, `min`, `argmax`); DtypeError.
+// Negative axes count from the back; no axes means all. Reduced axes are dropped, or kept with size 1 if `keepdim`. A
+// tensor of rank 0 accepts 0 and -1 for its only "axis", as in PyTorch. Errors: ShapeError for axes that do not exist
+// or are listed twice, and for empty axes if the result is undefined (`max`, `min`, `argmax`); DtypeError.
 #include <initializer_list>
 
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
 
-/// The axes of a reduction: a list, a container, or one.
+/// The axes of a reduction: a list, a container, or a single axis.
 class Axes {
   public:
     Axes() = default;
@@ -44,7 +43,7 @@ namespace ops {
 struct ReduceAttrs {
     Axes axes;
     bool keepdim = false;
-    double correction = 1.0;  ///< of `var` and `std`
+    double correction = 1.0;  ///< for `var` and `std`
 };
 
 struct Sum {
@@ -81,7 +80,7 @@ struct Extremum {
 using Max = Extremum<true>;
 using Min = Extremum<false>;
 
-/// The variance, or its root.
+/// The variance, or its square root.
 template <bool kRoot>
 struct Spread {
     struct OfVariance {
@@ -123,22 +122,22 @@ using Argmin = Position<false>;
 Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The sum of a floating x divided by the number of its terms.
 Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// The largest element; NaN if there is one. Equal ones share the gradient. Integers are exact up to 2^53.
+/// The largest element; NaN if x has one. Equal elements share the gradient. Integers are exact up to 2^53.
 Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The smallest element; otherwise as `max`.
 Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// sum((x - mean)^2) / max(0, n - correction) of a floating x; correction 1 is Bessel's. Where n <= correction that is
-/// infinity or, of equal elements or none, NaN, and so is the gradient, as in PyTorch.
+/// sum((x - mean)^2) / max(0, n - correction) of a floating x; correction 1 is Bessel's. If n <= correction, the result
+/// is infinity, or NaN for equal or no elements, and so is the gradient, as in PyTorch.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// The square root of `var`, PyTorch's `std`; its gradient is 0 where all elements are equal.
 Tensor standard_deviation(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
-/// `any`: true where at least one element of x, of any dtype, is not 0. `all`: true where no element is 0. Of nothing,
-/// false and true. Counted in i64, after a comparison with 0 unless x is bool.
+/// `any`: true if at least one element of x, of any dtype, is nonzero. `all`: true if every element is nonzero. For no
+/// elements: false and true. Counted in i64, after a comparison with 0 unless x is bool.
 Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor all(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
+/// The position (i64) of the largest element along an axis: the first of equal elements, or the first NaN.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
-/// The position of the smallest, likewise.
+/// The position of the smallest element, likewise.
 Tensor argmin(Tensor x, int axis = -1, bool keepdim = false);
 
 }  // namespace headroom

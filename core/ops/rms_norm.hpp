@@ -1,6 +1,6 @@
 #pragma once
-// Normalisation by the root mean square of the last axis (Zhang and Sennrich 2019, arXiv:1910.07467). For removing the
-// mean, too, see layer_norm.hpp.
+// Normalisation by the root mean square of the last axis (Zhang and Sennrich 2019, arXiv:1910.07467). To also remove
+// the mean see layer_norm.hpp.
 //
 //     Tensor y = rms_norm(x, gamma);       // x [12, 64, 128], gamma [128]
 //     Tensor z = rms_norm(x, {}, 1e-6);
@@ -16,7 +16,7 @@ struct RmsNorm {
     static constexpr OpInfo info{.name = "rms_norm", .precision = Precision::full};
     struct Attrs {
         double epsilon = 1e-5;
-        std::optional<Dtype> dtype{};  ///< of the result, if not x's
+        std::optional<Dtype> dtype{};  ///< dtype of the result, if not x's
     };
     struct Saved {
         Array x;
@@ -31,8 +31,8 @@ struct RmsNorm {
 }  // namespace ops
 
 /// x / sqrt(mean(x^2) + epsilon) * gamma along the last axis; x [..., n], gamma [n] or undefined (1). Floating dtypes,
-/// also different ones; the result has x's, under `Autocast` the half dtype for f32, computed in f32 (f64 for f64).
-/// Errors: ShapeError, DtypeError.
+/// which may differ. The result has x's dtype; under `Autocast`, f32 gives the half dtype. Computed in f32 (f64 for
+/// f64). Errors: ShapeError, DtypeError.
 Tensor rms_norm(Tensor x, Tensor gamma = {}, double epsilon = 1e-5);
 
 }  // namespace headroom

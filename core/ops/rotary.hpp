@@ -1,6 +1,6 @@
 #pragma once
-// Rotary positions: queries and keys are turned by an angle that grows with their position, so that their products
-// depend on distances alone. Nothing is saved for the gradient, which turns back. `nn::SelfAttention` calls it.
+// Rotary position embedding: rotates queries and keys by an angle that grows with their position, so that their
+// products depend only on distances. Saves nothing for the gradient, which rotates back. `nn::SelfAttention` calls it.
 //
 //     Tensor q = rotary(split.slice(2, 0, heads));              // [batch, time, heads, 64]
 //     Tensor next = rotary(key, cached);                        // the first position is number `cached`
@@ -14,8 +14,8 @@ namespace headroom {
 
 struct RotaryOptions {
     double base = 10000;
-    /// false: elements i and i + D / 2 make a pair, as in GPT-NeoX, Llama and Hugging Face's transformers. true: 2 i
-    /// and 2 i + 1, as in the paper and GPT-J. Weights need the form that they were trained with.
+    /// false: elements i and i + D / 2 form a pair, as in GPT-NeoX, Llama and Hugging Face's transformers. true: 2 i
+    /// and 2 i + 1, as in the paper and GPT-J. Weights need the form they were trained with.
     bool interleaved = false;
 };
 
@@ -32,9 +32,9 @@ struct RotaryPositions {
 
 }  // namespace ops
 
-/// x [B, T, H, D], D even: pair i of each head at position t is turned by (first_position + t) base^(-2 i / D). Su et
-/// al. 2021, arXiv:2104.09864. `heads`: how many of the first heads are turned; none means all. So packed queries, keys
-/// and values take one call. Angles are found in f64, the rest is computed in f32 (f64 for f64). Errors: ShapeError;
+/// x [B, T, H, D], D even: rotates pair i of each head at position t by (first_position + t) base^(-2 i / D). Method:
+/// Su et al. 2021, arXiv:2104.09864. `heads`: rotate only the first `heads` heads, so that packed queries, keys and
+/// values take one call; none: all. Angles are computed in f64, the rest in f32 (f64 for f64). Errors: ShapeError;
 /// DtypeError; Error unless base is above 0 and first_position at least 0.
 Tensor rotary(Tensor x, std::int64_t first_position = 0, const RotaryOptions& options = {},
               std::optional<std::int64_t> heads = std::nullopt);

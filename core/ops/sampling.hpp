@@ -1,11 +1,11 @@
 #pragma once
-// Random choices: orders, and categories by their weights. For random values see create.hpp; for the next token of a
-// model nn's sampling.
+// Random permutations, and categories drawn by weight. For random values see create.hpp; for a model's next token see
+// nn/sampling.hpp.
 //
 //     Tensor order = randperm(context, 60000);
 //     Tensor classes = multinomial(softmax(logits), 5);        // [8, 65] -> [8, 5], no class twice
 //
-// Recorded with a key of `Context::next_random`, so that a region that is recomputed draws the same.
+// Recorded with a key from `Context::next_random`, so a recomputed region draws the same values.
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -39,10 +39,10 @@ struct Multinomial {
 
 /// The integers from 0 to n - 1 in random order, i64 [n]. Errors: ShapeError if n is negative.
 Tensor randperm(Context& context, std::int64_t n);
-/// `draws` positions of the last axis of weights [..., n], each drawn with a probability in proportion to its weight,
-/// in the order in which they were drawn: i64 [..., draws]. Weights must not be negative and must have a positive sum;
-/// that is not checked, as their values are not read; without replacement, positions of weight 0 come after all others.
-/// Errors: ShapeError unless draws is positive and, without replacement, at most n; DtypeError unless floating.
+/// Draws `draws` positions of the last axis of weights [..., n] with probabilities proportional to the weights, in draw
+/// order: i64 [..., draws]. Weights must not be negative and must have a positive sum; this is not checked, because
+/// values on the device are not read. Without replacement, positions of weight 0 come after all others. Errors:
+/// ShapeError unless draws is positive and, without replacement, at most n; DtypeError unless floating.
 Tensor multinomial(Tensor weights, std::int64_t draws, bool replacement = false);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// Softmax and its logarithm along one axis. Not for attention (attention.hpp stores no probabilities) nor for a loss
-// (cross_entropy.hpp needs none).
+// Softmax and its logarithm along one axis. Not needed for attention (attention.hpp stores no probabilities) or a loss
+// (cross_entropy.hpp).
 //
 //     Tensor p = softmax(x);            // along the last axis
 //     Tensor q = log_softmax(x, 0);

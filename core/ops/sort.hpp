@@ -1,13 +1,13 @@
 #pragma once
-// Elements in order along an axis. For the largest element alone see reduce.hpp.
+// Sorts elements along an axis. For only the largest element see reduce.hpp.
 //
 //     auto [values, indices] = sort(x, -1, true);          // largest first
 //     auto [best, ids] = topk(logits, 5);                  // [8, 65] -> [8, 5], twice
 //     Tensor order = argsort(lengths);
 //
-// Indices are i64. The order is stable: of equal elements the one that stood first comes first, in either direction.
-// NaN counts as larger than all numbers. Values are a `gather` by the indices, through which gradients go. Any dtype.
-// Errors: ShapeError, also for x without axes.
+// Indices are i64. The order is stable: equal elements keep their order, in either direction. NaN counts as larger than
+// all numbers. Values are a `gather` by the indices, through which gradients flow. Any dtype. Errors: ShapeError, also
+// for x without axes.
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -25,7 +25,7 @@ struct Argsort {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// The indices.
+/// The indices of the k largest or smallest elements.
 struct TopK {
     static constexpr OpInfo info{.name = "topk"};
     struct Attrs {
@@ -40,7 +40,7 @@ struct TopK {
 
 }  // namespace ops
 
-/// Elements in an order, and where they stood.
+/// Sorted elements and their original positions.
 struct Sorted {
     Tensor values;
     Tensor indices;

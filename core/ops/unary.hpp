@@ -1,15 +1,15 @@
 #pragma once
-// Pointwise functions of one tensor, and arithmetic of a tensor with a number. A tensor that is moved in may give its
-// storage to the result where its values are not needed any more. For two tensors see binary.hpp; a new function is a
-// struct with two formulas, which its header lists (kernels/pointwise/functions.hpp), and what is declared here.
+// Pointwise functions of one tensor, and arithmetic of a tensor with a number. The result may reuse the storage of a
+// tensor that is moved in, if nothing else needs its values. For two tensors see binary.hpp. To add a function, write a
+// struct with two formulas in a header listed in kernels/pointwise/functions.hpp, and declare the function here.
 //
 //     Tensor y = gelu(x * 2.0 + 1.0);
 //     Tensor z = relu(std::move(y));      // in place
 //     Tensor w = clamp(1.0 / x, -10.0, 10.0);
 //     Tensor p = pow(x, 3.0);
 //
-// Results have the dtype of x. Errors: DtypeError for integers and bool, except where said. Arithmetic with a number
-// promotes integers and bool as in PyTorch: with a floating number (2.0) the result is f32, with a whole one (2)
+// Results have the dtype of x. Errors: DtypeError for integers and bool, unless noted. Arithmetic with a number
+// promotes integers and bool as in PyTorch: with a floating number (2.0) the result is f32; with an integer (2),
 // integers keep their dtype and bool becomes i64.
 #include <headroom/core/apply.hpp>
 #include <headroom/core/scalar.hpp>
@@ -24,7 +24,7 @@ struct OneSaved {
     Array value;
 };
 
-/// A pointwise function as an op: the function with its parameters is the op's attributes.
+/// A pointwise function as an op; the function with its parameters is the op's attributes.
 template <class F>
 struct Unary {
     static constexpr OpInfo info{.name = F::name, .in_place = 0b1};
@@ -35,18 +35,18 @@ struct Unary {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// All of them, for `all_ops`.
+/// Adds all of them to the list, for `all_ops`.
 void add_unary(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
 /// e^x
 Tensor exp(Tensor x);
-/// e^x - 1, exact near 0.
+/// e^x - 1, accurate near 0.
 Tensor expm1(Tensor x);
 /// The natural logarithm.
 Tensor log(Tensor x);
-/// log(1 + x), exact near 0.
+/// log(1 + x), accurate near 0.
 Tensor log1p(Tensor x);
 /// The square root.
 Tensor sqrt(Tensor x);
@@ -64,7 +64,7 @@ Tensor erf(Tensor x);
 Tensor floor(Tensor x);
 /// The smallest integer not below x; the gradient is 0.
 Tensor ceil(Tensor x);
-/// The nearest integer, the even one of two; the gradient is 0.
+/// The nearest integer, ties to even; the gradient is 0.
 Tensor round(Tensor x);
 /// The hyperbolic tangent.
 Tensor tanh(Tensor x);
@@ -72,9 +72,9 @@ Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 /// x sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2018).
 Tensor silu(Tensor x);
-/// The forms of GELU: GPT-2's approximation by tanh, or the exact one.
+/// The forms of GELU: GPT-2's tanh approximation, or the exact one.
 enum class Gelu : std::uint8_t { tanh, erf };
-/// GELU in the tanh form, unless `form` is Gelu::erf: the exact x Phi(x), which is PyTorch's default. Phi is the normal
+/// GELU in the tanh form, or with Gelu::erf in the exact form x Phi(x), which is PyTorch's default. Phi is the normal
 /// distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 Tensor gelu(Tensor x, Gelu form = Gelu::tanh);
 /// x above 0, slope x below; the gradient at 0 is the slope.
@@ -83,23 +83,23 @@ Tensor leaky_relu(Tensor x, double slope = 0.01);
 Tensor elu(Tensor x, double alpha = 1.0);
 /// log(1 + e^x), without overflow.
 Tensor softplus(Tensor x);
-/// x to a constant power. Integers take the floating exponents and 1 and 2.
+/// x to a constant power. Integers accept floating exponents and the exponents 1 and 2.
 Tensor pow(Tensor x, Scalar exponent);
 
-/// -x, also written with the operator; integers, too.
+/// -x, also as an operator. Also for integers.
 Tensor neg(Tensor x);
-/// |x|; the gradient at 0 is 0. Integers, too.
+/// |x|; the gradient at 0 is 0. Also for integers.
 Tensor abs(Tensor x);
-/// x x; integers, too.
+/// x x. Also for integers.
 Tensor square(Tensor x);
 /// -1, 0 or 1, NaN for NaN; the gradient is 0.
 Tensor sign(Tensor x);
-/// The larger of x and 0; the gradient at 0 is 0. Integers, too.
+/// The larger of x and 0; the gradient at 0 is 0. Also for integers.
 Tensor relu(Tensor x);
-/// x held between `low` and `high`. A bound may be infinite; it then does not count in the promotion. The gradient on
-/// the borders is 1.
+/// x clamped to [low, high]. A bound may be infinite; it then has no effect on the promotion. The gradient at the
+/// bounds is 1.
 Tensor clamp(Tensor x, Scalar low, Scalar high);
-/// factor x + offset. Errors: DtypeError if x has integers and a number is beyond 2^53.
+/// factor x + offset. Errors: DtypeError if x is an integer tensor and a number is beyond 2^53.
 Tensor affine(Tensor x, Scalar factor, Scalar offset);
 
 Tensor operator-(Tensor x);

@@ -1,6 +1,6 @@
 #pragma once
-// Elementwise choice between two tensors by a third; all three broadcast. To zero out positions only, a product with a
-// mask may do.
+// Element-wise choice between two tensors by a condition; all three broadcast. To only zero positions, a product with a
+// mask may be enough.
 //
 //     scores = where(causal_mask(context, t, s), scores, full(context, {}, -1e9));
 //     Tensor safe = where(gt(x, 0.0), log(x), zeros(context, {}));
@@ -24,12 +24,12 @@ struct Where {
 
 }  // namespace ops
 
-/// a where the condition (bool or integers, true unless 0) holds, else b. The gradient goes to the one chosen, so a NaN
-/// in the other does no harm in `where` itself. Dtypes as in binary.hpp. Errors: ShapeError, DtypeError.
+/// a where the condition (bool or integers, true unless 0) holds, else b. The gradient goes only to the chosen one, so
+/// a NaN in the other does no harm in `where` itself. Dtypes as in binary.hpp. Errors: ShapeError, DtypeError.
 Tensor where(Tensor condition, Tensor a, Tensor b);
-/// The value, rounded to x's dtype, where the mask (as `where`'s condition) holds, else x; the two broadcast. It is a
-/// `where` with a scalar: it takes one element beside the result, and may write over an x that nothing else needs.
-/// Errors: as `where`; DtypeError if x has integers and the value is not one of them.
+/// `value`, rounded to x's dtype, where the mask (like `where`'s condition) holds, else x; the two broadcast. A `where`
+/// with a scalar: it needs one element besides the result, and may overwrite an x that nothing else needs. Errors: as
+/// `where`; DtypeError if x is an integer tensor that can't hold the value.
 Tensor masked_fill(Tensor x, Tensor mask, double value);
 
 }  // namespace headroom

@@ -1,12 +1,12 @@
 #pragma once
-// Checks for one op what holds for every op. Headroom's tests call it for each of Headroom's ops, and you can for
-// yours. All checks run on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment,
-// else 1), in memory that holds NaN until it is written.
+// Checks that one op keeps the rules that hold for every op. Headroom's tests call it for each built-in op, and you can
+// for yours. All checks run on the op's sample calls, with inputs drawn from a seed (the environment variable
+// HEADROOM_TEST_SEED, else 1), in memory that holds NaN until it is written.
 //
 //     int main() { test::check_op<Softsign>(); }                           // an Error says what does not hold
 //     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op that takes no halves
 //
-// The op's kernels must take f64: finite differences in f32 find little.
+// The op's kernels must support f64: finite differences in f32 are too imprecise.
 #include <vector>
 
 #include <headroom/core/test/sample_calls.hpp>
@@ -19,20 +19,21 @@ struct OpChecks {
     Seed seed = {};
 };
 
-/// Gradients agree with finite differences (see gradcheck). They add up over uses of an input, also if one tensor is
-/// given as two inputs, and are the same where the op may write over its inputs.
+/// Gradients match finite differences (see gradcheck). They accumulate over uses of an input, also if one tensor is
+/// passed as two inputs, and stay the same if the op may overwrite its inputs.
 void check_gradients(const OpEntry& op, const Seed& seed = {});
-/// Values and gradients agree with those of contiguous f64, in every dtype and layout. Outputs are without gaps, and
+/// Values and gradients match those of contiguous f64, in every dtype and layout. Outputs are without gaps, and
 /// gradients have the geometry of their values.
 void check_layouts(const OpEntry& op, const OpChecks& checks = {});
-/// In a region that is recomputed, gradients and outputs have the bits that they have when everything is kept.
+/// In a recomputed region, gradients and outputs have the same bits as when everything is kept.
 void check_replay(const OpEntry& op, const OpChecks& checks = {});
-/// A rehearsal takes the same memory, byte for byte, and nothing is held when the op's results are gone.
+/// A rehearsal takes the same memory, byte for byte, and nothing is held once the op's results are gone.
 void check_rehearsal(const OpEntry& op, const OpChecks& checks = {});
-/// The samples that are to be refused are, with one line that begins with the op's name, and leave nothing behind.
+/// Samples marked as rejected are refused with a one-line message that begins with the op's name, and leave nothing
+/// behind.
 void check_refusals(const OpEntry& op, const Seed& seed = {});
 
-/// All of these. Errors: Error, in one line, for the first thing that does not hold.
+/// All of these. Errors: Error, in one line, for the first check that fails.
 void check_op(const OpEntry& op, const OpChecks& checks = {});
 template <Operator Op>
 void check_op(const OpChecks& checks = {}) {

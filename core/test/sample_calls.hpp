@@ -1,6 +1,6 @@
 #pragma once
-// The sample calls of an op, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
-// and the call itself. Tests of properties of every op use it, for Headroom's ops and for a user's (op_checks.hpp).
+// Turns the sample calls of an op into real ones: draws values from a seed, places them in various layouts and dtypes,
+// and calls the op. Used by tests that cover every op, built-in ones and users' own (op_checks.hpp).
 //
 //     const OpEntry op = op_entry<Softsign>();
 //     const Seed seed;
@@ -18,11 +18,11 @@
 
 namespace headroom::test {
 
-/// The seed of random inputs: 1, or HEADROOM_TEST_SEED of the environment, where `random` is a new number each time.
+/// The seed of random inputs: 1, or the environment variable HEADROOM_TEST_SEED; `random` gives a new seed each time.
 struct Seed {
     Seed();
     std::uint64_t value;
-    double projection_error = 0.0;  ///< relative error of projections, up or down as `error_draw` says
+    double projection_error = 0.0;  ///< relative error of projections; `error_draw` selects the signs
     std::uint64_t error_draw = 0;
 };
 
@@ -32,9 +32,9 @@ struct HostInput {
     std::vector<double> values;
 };
 
-/// Where an input's elements lie. `permuted` is a value without gaps whose axis 1 stands innermost, or 0 of two:
-/// channels-last. `transposed` is a view of a value whose first and last axis changed places. Between the elements of
-/// `strided` lie others that no kernel may read: NaN, or an index that is far outside.
+/// The memory layout of an input. `permuted` is a value without gaps whose axis 1 (or axis 0 of two) is innermost:
+/// channels-last. `transposed` is a view of a value with its first and last axes swapped. `strided` has other elements
+/// in between that no kernel may read: NaN, or an index far out of range.
 enum class Layout : std::uint8_t { contiguous, permuted, transposed, strided };
 
 std::vector<ErasedSample> accepted(const OpEntry& op);
@@ -44,14 +44,14 @@ std::vector<ErasedSample> refused(const OpEntry& op);
 std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed);
 
 bool is_floating(const SampleInput& input);
-/// True for a floating input for which the op has a gradient.
+/// True for a floating input that the op has a gradient for.
 bool has_gradient(const SampleInput& input);
 
 std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed);
 /// Standard normal values for the projection of output `i`.
 std::vector<double> draw_projection(std::int64_t elements, std::size_t i, const Seed& seed);
 
-/// A leaf; floating inputs have the dtype and, if `differentiable`, require a gradient where the op has one; indices
+/// A leaf. Floating inputs have the dtype and, if `differentiable`, require a gradient where the op has one; indices
 /// are i64 or i32.
 Tensor place(Context& context, const HostInput& input, Dtype dtype, Layout layout, bool differentiable = true,
              Dtype index = Dtype::i64);
@@ -64,10 +64,10 @@ std::vector<Tensor> call(Context& context, const OpEntry& op, const ErasedSample
 /// differentiate.
 Tensor projected(Context& context, const std::vector<Tensor>& outputs, const Seed& seed);
 
-/// The gradients of `projected` by the floating inputs; empty vectors for the others.
+/// The gradients of `projected` by the floating inputs; empty vectors for the other inputs.
 std::vector<std::vector<double>> gradients(Context& context, const OpEntry& op, const ErasedSample& sample,
                                            const std::vector<Tensor>& inputs, const Seed& seed);
-/// The same where the call was made.
+/// The same for a call that was already made.
 std::vector<std::vector<double>> gradients(Context& context, std::vector<Tensor> outputs,
                                            const std::vector<Tensor>& inputs, const Seed& seed);
 

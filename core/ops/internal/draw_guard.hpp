@@ -1,5 +1,5 @@
 #pragma once
-// A call that is refused takes no random number: the next one draws what it would have drawn.
+// Keeps random numbers reproducible after a refused call: the next call draws what the refused one would have drawn.
 //
 //     const DrawGuard guard(context);
 //     return apply<Dropout>({p, context.next_random()}, x);
@@ -9,8 +9,8 @@
 
 namespace headroom::ops {
 
-/// Left by an exception, it sets the context's counter back. (In a micro-batch numbers belong to modules and begin anew
-/// with the next one; there it changes nothing.)
+/// Restores the context's counter if an exception leaves the scope. (No effect inside a micro-batch, where draws are
+/// counted per module and start anew in the next one.)
 class DrawGuard {
   public:
     explicit DrawGuard(Context& context)

@@ -1,5 +1,5 @@
 #pragma once
-// What ops of images [N, C, H, W] have in common.
+// Common parts of ops on images [N, C, H, W].
 //
 //     check_images("avg_pool2d", x);
 //     const ImageMaps maps{rows, columns};
@@ -11,17 +11,17 @@
 
 namespace headroom::ops {
 
-/// Errors: Error for an undefined x, DtypeError unless it is floating, ShapeError unless it is [N, C, H, W] with
+/// Errors: Error if x is undefined, DtypeError unless it is floating, ShapeError unless it is [N, C, H, W] with
 /// elements in H and W.
 void check_images(const char* op, const Array& x);
 
-/// How the rows and the columns of a result are made.
+/// How the rows and columns of a result are computed.
 struct ImageMaps {
     kernels::AxisMap rows, columns;
 };
 
 Array resampled(Exec& exec, const Array& x, const ImageMaps& maps);
-/// The gradient of input 0.
+/// Writes the gradient of input 0.
 void give_resampled(Exec& exec, const Array& dy, ImageMaps maps, GradSink& sink);
 
 }  // namespace headroom::ops

@@ -9,13 +9,13 @@
 
 namespace headroom::recurrent {
 
-/// Where they go.
+/// The destinations of the gradients.
 struct Targets {
     const JointTarget &x, &h0, &c0, &weight_ih, &weight_hh, &bias_ih, &bias_hh;
 };
 
-/// `dy`: views of the gradients of y [T, B, D H], h_n and, for LSTM, c_n [D, B, H]. Writes over what was saved. The
-/// reverse direction adds to x's gradient. dx of a block of time is written when its dy was read.
+/// `dy`: views of the gradients of y [T, B, D H], h_n and, for LSTM, c_n [D, B, H]. Overwrites the saved arrays. The
+/// reverse direction adds to x's gradient. dx of a block of time is written after its dy has been read.
 void add_gradients(const Direction& direction, const ops::RecurrentAttrs& attrs, const ops::RecurrentSaved& saved,
                    std::span<const View> dy, const Targets& targets);
 

@@ -1,6 +1,5 @@
 #pragma once
-// The steps of one direction of a recurrent layer, forward: for the op and, where gates were not kept, for its
-// gradient.
+// The forward steps of one direction of a recurrent layer, used by the op and, if gates were not kept, by its gradient.
 //
 //     Run run(direction, {.gates = gates, .cells = cells, .h = h, .c = c, .y = y});
 //     run(0, 128);     // steps 0, 1, ..., 127
@@ -17,20 +16,20 @@ namespace headroom::recurrent {
 enum class Cell : std::uint8_t { lstm, gru };
 
 constexpr std::int64_t gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
-/// Those whose values backward begins with, the first ones: a GRU's n is made again, for which one more product by the
-/// input is enough.
+/// The number of leading gates that are kept for backward. A GRU's n is recomputed, which takes only one more product
+/// with the input.
 constexpr std::int64_t kept_gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 2; }
 
 struct Sizes {
     std::int64_t time, batch, width, directions;
 
-    /// The steps of a block: rows enough for a product to be fast, but no more of time than its square root.
+    /// Steps per block: enough rows for a fast product, but at most about the square root of the time steps.
     std::int64_t block() const;
-    /// The steps of a chunk: whole blocks, or all.
+    /// Steps per chunk: whole blocks, or all.
     std::int64_t chunk(const ops::RecurrentAttrs& attrs) const;
 };
 
-/// Position `i` of the first axis, without that axis.
+/// Position `i` of the first axis; that axis is dropped.
 inline View at(View x, std::int64_t i) {
     x.data = x.at(i * x.stride(0));
     x.shape.erase(0), x.strides.erase(0);
@@ -59,7 +58,7 @@ inline void copy(const Exec& exec, const View& from, const View& to) {
     exec.launch([&](auto& stream) { kernels::copy(stream, from, to); });
 }
 
-/// One direction of a layer. Steps are counted in the order in which they are computed.
+/// One direction of a layer. Steps are counted in computation order.
 struct Direction {
     Exec& exec;
     Cell cell;
@@ -68,7 +67,7 @@ struct Direction {
     View weight_ih, weight_hh, bias_ih, bias_hh;
     bool reverse;
 
-    /// The index of the first element of steps [first, first + count).
+    /// The lowest time index of steps [first, first + count).
     std::int64_t time_of(std::int64_t first, std::int64_t count) const {
         return reverse ? size.time - first - count : first;
     }
@@ -76,18 +75,18 @@ struct Direction {
     std::int64_t gates() const { return gates_of(cell) * size.width; }
     std::int64_t kept_gates() const { return kept_gates_of(cell) * size.width; }
     Dtype compute() const { return compute_dtype(x.dtype); }
-    /// Of an array [D, ...], of none none.
+    /// This direction's part of an array [D, ...]; empty if the array is empty.
     View own(const View& x) const { return x.rank() != 0 ? at(x, reverse ? 1 : 0) : View{}; }
     View own(const Array& x) const { return x.defined() ? own(x.view()) : View{}; }
-    /// Of an array [T, B, D H].
+    /// This direction's columns of an array [T, B, D H].
     View own_columns(const View& x) const { return columns(x, reverse ? size.width : 0, size.width); }
 };
 
-/// c = a W^T + b for as many rows of W and b, from `first` on, as c has columns.
+/// c = a W^T + b, for the rows of W and b from `first` on, as many as c has columns.
 void affine_part(Exec& exec, const View& a, const View& weight, const View& bias, std::int64_t first, const View& c);
 
-/// The products by a direction's W_hh of all steps, c = a W_hh or a W_hh^T. On the CPU the weights of many steps are
-/// packed once, where matmul would do so in each product.
+/// The products with a direction's W_hh over all steps, c = a W_hh or a W_hh^T. On the CPU the weights are packed once
+/// for many steps; matmul would pack them in each product.
 class StateProduct {
   public:
     StateProduct(const Direction& direction, const View& weight, const View& bias, bool accumulate);
@@ -100,16 +99,16 @@ class StateProduct {
     Scratch packed_;
 };
 
-/// Where the steps of a run write to.
+/// The destinations of the steps of a run.
 struct Steps {
     View gates;  ///< [steps, B, kept gates H] in order of time, or [block, B, kept gates H] if they are not kept
     View cells;  ///< LSTM: [steps, B, H]; rank 0: not kept
-    View h;      ///< [B, H]: the state before the run and after it
+    View h;      ///< [B, H]: the state before and after the run
     View c;      ///< LSTM: [B, H], likewise
     View y;      ///< [T, B, H]; rank 0: not wanted
 };
 
-/// Steps [first, first + count).
+/// Runs steps [first, first + count).
 class Run {
   public:
     Run(const Direction& direction, const Steps& to);

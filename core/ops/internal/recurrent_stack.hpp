@@ -1,5 +1,5 @@
 #pragma once
-// The layers of a recurrent network one after another.
+// Runs the layers of a recurrent network one after another.
 //
 //     RecurrentStack all = recurrent_stack("gru", x, weights, {h0, {}}, options, layer);
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-/// What a layer gives, or all of them together.
+/// The results of one layer, or of the whole stack.
 struct RecurrentStack {
     Tensor output;
     Tensor h;
@@ -19,7 +19,7 @@ struct RecurrentStates {
     Tensor h;
     Tensor c;
 };
-/// Applies the op.
+/// Applies the op of one layer.
 using RecurrentLayer = RecurrentStack (*)(const ops::RecurrentAttrs& attrs, std::vector<Tensor> inputs);
 
 /// Errors name `op`.

@@ -1,5 +1,5 @@
 #pragma once
-// The shapes of reductions, and what their ops have in common.
+// Result shapes of reductions, and the common parts of their ops.
 //
 //     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
 //     Array y = to.like(exec, x, x.dtype);
@@ -8,35 +8,35 @@
 
 namespace headroom::ops {
 
-/// Bit i: axis i is named. Errors: ShapeError for an axis that does not exist or is named twice.
+/// Bit i is set if axis i is listed. Errors: ShapeError for an axis that does not exist or is listed twice.
 unsigned axes_mask(const char* op, const Shape& shape, const Axes& axes);
 
-/// The shape of a result: as kernels want it, with reduced axes of size 1, and as the caller wants it.
+/// The shapes of a result: `kept` for kernels, with reduced axes of size 1, and `shape` for the caller.
 struct Reduced {
     Shape kept;
     Shape shape;
-    std::int64_t count = 1;  ///< elements that become one
+    std::int64_t count = 1;  ///< elements reduced to one
 
-    /// Room for a result as the caller wants it, whose axes stand in memory in the order in which they do in x.
+    /// A new array of the caller's shape, with x's order of axes in memory.
     Array like(Exec& exec, const Array& x, Dtype dtype) const;
 };
 
 Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim);
-/// The same where there must be something to choose from.
+/// The same for ops that choose an element. Errors: also ShapeError if there is none to choose from.
 Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim);
 
-/// The array with axes of size 1 added or left out.
+/// A view of the array with axes of size 1 added or removed.
 View seen_as(const Array& array, const Shape& shape);
-/// dy with reduced axes of size 1, as it stretches to x.
+/// dy with reduced axes of size 1, so that it broadcasts to x.
 View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttrs& attrs);
 
-/// Where a kernel leaves a result in the dtype that it computes in: in y itself, or beside a y of halves.
+/// The destination of a kernel's result in the dtype it computes in: y itself, or a wider copy if y is half precision.
 class WideResult {
   public:
     /// `kept`: y's shape with reduced axes of size 1.
     WideResult(Exec& exec, const Array& y, const Shape& kept);
     View view() const { return seen_as(wide_, kept_); }
-    /// Writes halves, once the result is there.
+    /// Rounds the finished result into y if y is half precision.
     void round(Exec& exec) const;
 
   private:
@@ -45,7 +45,7 @@ class WideResult {
     Array wide_;
 };
 
-/// Axes of all kinds, and wrong ones.
+/// Samples with all kinds of axes, also invalid ones.
 std::vector<Sample<ReduceAttrs>> reduction_samples(SampleInput (*input)(Shape), bool of_nothing);
 
 }  // namespace headroom::ops
