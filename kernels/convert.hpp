@@ -1,15 +1,15 @@
 #pragma once
-// Runs of elements of any dtype, to and from the type that a kernel computes in. A kernel converts a row or a chunk
-// into a buffer on its stack, computes there, and converts back. So its arithmetic is compiled for float and double
-// only. For whole tensors use `copy`.
+// Converts runs of elements between any dtype and the type that a kernel computes in. A kernel converts a row or chunk
+// into a buffer on its stack, computes there, and converts back, so its arithmetic is compiled only for float and
+// double. For whole tensors use `copy`.
 //
 //     float buffer[kChunk];
 //     const float* row = borrow(x.at(i * x.stride(0)), x.dtype, x.stride(1), n, buffer);  // no copy if contiguous f32
 //     ...
 //     store(result, n, y.at(i * y.stride(0)), y.dtype, y.stride(1));
 //
-// The compute type T is float, double or int64_t. Rounding is to nearest, ties to even, and happens once. From floating
-// to integer: towards zero, saturated, NaN gives 0. Between integers: modulo 2^n. To bool: x != 0.
+// The compute type T is float, double or int64_t. Values are rounded once, to nearest, ties to even. Floating to
+// integer: towards zero, saturated, NaN gives 0. Between integers: modulo 2^n. To bool: x != 0.
 #include <cstdint>
 
 #include <headroom/kernels/dispatch.hpp>
@@ -17,7 +17,7 @@
 
 namespace headroom::kernels {
 
-/// Elements that a kernel converts at a time: 4 KiB of floats, so that several buffers stay in the first-level cache.
+/// Elements converted at a time: 4 KiB of floats, so that several buffers fit in the L1 cache.
 inline constexpr std::int64_t kChunk = 1024;
 
 /// out[i] = source[i * stride] for i in [0, count); the stride is in elements and may be 0 or negative.
@@ -28,7 +28,7 @@ void load(const void* source, Dtype dtype, std::int64_t stride, std::int64_t cou
 template <class T>
 void store(const T* values, std::int64_t count, void* target, Dtype dtype, std::int64_t stride);
 
-/// Returns the elements themselves if they are contiguous and of type T already, else `buffer`, filled by `load`.
+/// Returns the elements themselves if they are contiguous and of type T, else `buffer`, filled by `load`.
 template <class T>
 const T* borrow(const void* source, Dtype dtype, std::int64_t stride, std::int64_t count, T* buffer) {
     if (dtype == dtype_of<T> && (stride == 1 || count == 1)) return static_cast<const T*>(source);
@@ -36,20 +36,20 @@ const T* borrow(const void* source, Dtype dtype, std::int64_t stride, std::int64
     return buffer;
 }
 
-/// Returns the place for results of type T: the target itself if it is contiguous and of type T, else `buffer`, which
-/// the caller passes to `settle` when it is full.
+/// Returns where to write results of type T: the target itself if it is contiguous and of type T, else `buffer`. Pass
+/// the pointer to `settle` when all results are written.
 template <class T>
 T* borrow_target(void* target, Dtype dtype, std::int64_t stride, std::int64_t count, T* buffer) {
     return dtype == dtype_of<T> && (stride == 1 || count == 1) ? static_cast<T*>(target) : buffer;
 }
 
-/// Stores the results that were written to the pointer from `borrow_target`; does nothing if that was the target.
+/// Stores results written to the pointer from `borrow_target`; does nothing if that was the target itself.
 template <class T>
 void settle(const T* values, std::int64_t count, void* target, Dtype dtype, std::int64_t stride) {
     if (values != target) store(values, count, target, dtype, stride);
 }
 
-/// One element; for single scalars, not for loops.
+/// Converts one element; for single scalars, not for loops.
 template <class T>
 T load_one(const void* source, Dtype dtype) {
     T value;

@@ -1,6 +1,6 @@
 #pragma once
-// From a dtype known at run time to a type known at compile time. The callable is instantiated eight times: keep it
-// small, and do the work of a kernel in one compute type (see `convert.hpp`).
+// Turns a dtype known at run time into a type known at compile time. The callable is instantiated eight times: keep it
+// small, and do a kernel's work in one compute type (see `convert.hpp`).
 //
 //     dispatch(view.dtype, [&]<class Element>(TypeTag<Element>) { fill(view.as<Element>(), Element{}); });
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TypeTag {
     using Type = Element;
 };
 
-/// Calls `work(TypeTag<Element>{})` with the type that holds one element of `dtype` in memory.
+/// Calls `work(TypeTag<Element>{})` with the storage type of `dtype`.
 template <class Work>
 decltype(auto) dispatch(Dtype dtype, Work&& work) {
     switch (dtype) {
@@ -39,15 +39,15 @@ decltype(auto) dispatch(Dtype dtype, Work&& work) {
     return work(TypeTag<float>{});
 }
 
-/// Calls `work(TypeTag<T>{})` with the type that kernels compute `dtype` in: double for f64 and for integers (exact up
-/// to 2^53), else float.
+/// Calls `work(TypeTag<T>{})` with the type that kernels compute `dtype` in: double for f64 and integers (exact up to
+/// 2^53), else float.
 template <class Work>
 decltype(auto) dispatch_compute(Dtype dtype, Work&& work) {
     const bool wide = dtype == Dtype::f64 || dtype == Dtype::i32 || dtype == Dtype::i64;
     return wide ? work(TypeTag<double>{}) : work(TypeTag<float>{});
 }
 
-/// The dtype whose elements are held as `T`.
+/// The dtype whose elements are stored as `T`.
 template <class T>
 inline constexpr Dtype dtype_of = Dtype::f32;
 template <>

@@ -1,5 +1,5 @@
 #pragma once
-// Element types, and the two 16-bit floating formats as the CPU holds them: stored, converted, never computed in.
+// Element types, and the two 16-bit floating formats on the CPU, which are stored and converted but never computed in.
 // Kernels compute in f32 (f64 for f64) and convert at load and store.
 //
 //     static_assert(size_of(Dtype::bf16) == 2);
@@ -16,7 +16,7 @@ enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i32, i64, u8, boolean };
 
 inline constexpr int kDtypeCount = 8;
 
-/// What is known of a dtype. A new one adds a row.
+/// The properties of a dtype. A new dtype adds a row.
 struct DtypeTraits {
     std::string_view name;
     std::size_t size;  ///< bytes
@@ -67,7 +67,7 @@ constexpr float to_float(f16 x) {
     return sign ? -magnitude : magnitude;
 }
 
-/// Rounds to nearest, ties to even; too large becomes infinity, NaN stays NaN.
+/// Rounds to nearest, ties to even; values too large become infinity, NaN stays NaN.
 constexpr f16 f16_from_float(float x) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);

@@ -1,6 +1,6 @@
 #pragma once
-// Conversions of single numbers where C++'s own are undefined or round twice. `convert.hpp` keeps its promises by them,
-// on the CPU and on GPUs. Not for whole rows.
+// Conversions of single numbers where C++'s own are undefined or round twice. `convert.hpp` builds on them, on the CPU
+// and on GPUs. Not for whole rows.
 //
 //     to_integer<std::uint8_t>(300.7f);            // 255
 //     f16_from_float(to_float_odd(0.1));           // 0.1 to f16, rounded once
@@ -10,7 +10,7 @@
 
 namespace headroom::kernels {
 
-/// To float by rounding to odd: the last bit records whether anything was lost, so that rounding again, to fewer bits,
+/// To float, rounded to odd: the last bit records whether anything was lost, so that a second rounding, to fewer bits,
 /// gives the same result as rounding once (Boldo and Melquiond 2008).
 constexpr float to_float_odd(double x) {
     const auto nearest = static_cast<float>(x);

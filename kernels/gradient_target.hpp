@@ -1,13 +1,13 @@
 #pragma once
-// Where a kernel of several gradients writes one of them.
+// The destination of one gradient, for kernels that write several.
 //
 //     RmsNormGradientPlan(stream, x, dy, &gamma, rstd, {.x = &dx, .gamma = {&dgamma, 1}});   // dgamma is added to
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
-/// The kernel writes the gradient plus beta times the present contents; with a beta of 0 it does not read them. The
-/// view must exist until the kernel runs; null: the gradient is not wanted.
+/// The kernel writes the gradient plus beta times the current contents; with a beta of 0 it does not read them. The
+/// view must stay alive until the kernel runs; null: the gradient is not wanted.
 struct GradientTarget {
     GradientTarget(const View* view_ = nullptr, float beta_ = 0)  // NOLINT(google-explicit-constructor): beta is 0
         : view(view_), beta(beta_) {}

@@ -1,5 +1,5 @@
 #pragma once
-// A view of i32 or i64 indices, read one by one in row-major order, and the check that all of them are in range.
+// A view of i32 or i64 indices, read one by one in row-major order, with a range check.
 //
 //     const Indices indices(ids);
 //     indices.check("embedding: index", rows);       // throws before anything is written
@@ -21,21 +21,22 @@ class Indices {
 
     std::int64_t operator[](std::int64_t i) const { return at(contiguous_ ? i : offset(i)); }
 
-    /// The element `offset` elements after the first in memory.
+    /// The element at `offset` elements from the start of the view's memory.
     std::int64_t at(std::int64_t offset) const {
         return view_.dtype == Dtype::i64 ? view_.as<const std::int64_t>()[offset]
                                          : view_.as<const std::int32_t>()[offset];
     }
 
-    /// Errors: ShapeError naming `what`, the value, its position and the bound, for an element outside of [0, bound).
+    /// Errors: ShapeError with `what`, the value, its position and the bound, for an element outside [0, bound).
     void check(const char* what, std::int64_t bound) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i], i, what, bound);
     }
-    /// The same for elements that are the caller's numbers less 1. Those are from 1 to `most`, and errors give them.
+    /// The same for elements that hold the caller's number minus 1: those numbers must be from 1 to `most`, and errors
+    /// show them.
     void check_less_one(const char* what, std::int64_t most) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i] + 1, i, what, most + 1, 1);
     }
-    /// The same, but the value `ignored` is allowed as well.
+    /// The same, but also accepts the value `ignored`.
     void check(const char* what, std::int64_t bound, std::int64_t ignored) const {
         for (std::int64_t i = 0; i < count_; ++i) {
             if ((*this)[i] != ignored) fail_unless((*this)[i], i, what, bound);

@@ -1,5 +1,5 @@
 #pragma once
-// Two numbers for an image's axes, such as sizes, strides and paddings: rows, then columns. One number alone stands for
+// Two numbers for an image's axes, such as sizes, strides and paddings: rows, then columns. A single number stands for
 // both, as in PyTorch.
 //
 //     IntPair kernel = 3;                   // {3, 3}

@@ -1,18 +1,18 @@
 #pragma once
-// Elementary functions for inner loops: branch-free, without calls, so that compilers vectorise loops around them
-// without -ffast-math. Results are right for infinities, NaN, overflow and underflow, and not bit-equal to the standard
-// library's, which does as well for a handful of scalars. Polynomials are minimax fits (Remez) of our own; the
-// reductions are the classical ones (Cody and Waite 1980; Muller 2016). For double the overloads call the standard
+// Elementary functions for inner loops: branch-free and without calls, so that compilers vectorise loops around them
+// without -ffast-math. They handle infinities, NaN, overflow and underflow correctly, but are not bit-equal to the
+// standard library, which is good enough for a handful of scalars. Polynomials are our own minimax fits (Remez); the
+// reductions are the classical ones (Cody and Waite 1980; Muller 2016). The overloads for double call the standard
 // library: they serve gradient checks.
 //
 //     for (std::int64_t i = 0; i < n; ++i) y[i] = math::tanh(x[i]);
 //
-// Errors are in units in the last place over all floats, with or without fused multiply-add, found by the tests.
-// Everything is always inlined: a source compiled without contraction gets its own bits (see `random`).
+// Errors are in units in the last place over all floats, with or without fused multiply-add, as measured by the tests.
+// Everything is always inlined, so a source compiled without contraction gets its own bits (see `random`).
 //
-// On a GPU, exp, log, log1p, tanh and erf are CUDA's, within 2 ulp by the CUDA C++ programming guide; functions built
-// on them differ from the CPU's in their last bits, and keep the same bounds unless a comment says otherwise.
-// `portable::log` has the same bits everywhere.
+// On a GPU, exp, log, log1p, tanh and erf are CUDA's, within 2 ulp by the CUDA C++ programming guide. Functions built
+// on them differ from the CPU's in the last bits and keep the same bounds unless noted. `portable::log` has the same
+// bits everywhere.
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -31,7 +31,7 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 namespace detail {
 
-inline constexpr float kRound = 0x1.8p23f;        ///< adding and subtracting it rounds to an integer, to nearest even
+inline constexpr float kRound = 0x1.8p23f;  ///< adding and subtracting it rounds to the nearest integer, ties to even
 inline constexpr float kLog2High = 0x1.62e4p-1f;  ///< 15 bits, so that products with exponents are exact
 inline constexpr float kLog2Low = 0x1.7f7d1cp-20f;
 
@@ -61,7 +61,7 @@ struct Reduced {
             std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound)};
 }
 
-/// e^r - 1 for |r| <= ln 2 / 2, of small relative error.
+/// e^r - 1 for |r| <= ln 2 / 2, with a small relative error.
 [[gnu::always_inline]] constexpr float expm1_polynomial(float r) {
     float q = 0x1.6bec3ep-10f;
     q = q * r + 0x1.122a96p-7f;
@@ -102,10 +102,10 @@ struct Reduced {
 
 struct Angle {
     float r;
-    std::uint32_t quarter;  ///< only the last two bits count
+    std::uint32_t quarter;  ///< only the last two bits matter
 };
 
-/// x = quarter pi/2 + r, by way of double: exact enough for |x| up to 2^28; beyond 2^50 the result is bounded, but
+/// x = quarter pi/2 + r, computed in double: accurate enough for |x| up to 2^28; beyond 2^50 the result is bounded but
 /// meaningless.
 [[gnu::always_inline]] constexpr Angle reduce_angle(float x) {
     const double wide = x;
@@ -132,12 +132,12 @@ struct Angle {
 #endif
     const float low = x < -104.0f ? -104.0f : x;
     const detail::Reduced reduced = detail::reduce(low > 89.0f ? 89.0f : low);
-    const std::int32_t half = reduced.n >> 1;  // 2^n itself may be no normal number
+    const std::int32_t half = reduced.n >> 1;  // 2^n itself may not be a normal number
     return (detail::expm1_polynomial(reduced.r) + 1.0f) * detail::power_of_two(half) *
            detail::power_of_two(reduced.n - half);
 }
 
-/// e^x within 2 ulp for x >= -87, and at most e^-87 below: cheaper than `exp`, for sums in which terms that small are
+/// e^x within 2 ulp for x >= -87, and at most e^-87 below: cheaper than `exp`, for sums where such small terms are
 /// negligible.
 [[gnu::always_inline]] constexpr float exp_above(float x) {
 #if defined(__CUDA_ARCH__)
@@ -158,10 +158,10 @@ struct Angle {
 
 namespace portable {
 
-/// The natural logarithm, within 2 ulp, with the same bits on every device that is given the same contraction.
+/// The natural logarithm, within 2 ulp, with the same bits on every device if contraction is the same.
 [[gnu::always_inline]] constexpr float log(float x) {
     const bool subnormal = x < 0x1p-126f;
-    constexpr std::uint32_t root = 0x3f3504f3;  // of 1/2: mantissas run from there to its double
+    constexpr std::uint32_t root = 0x3f3504f3;  // of 1/2: mantissas range from there to twice that
     const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(subnormal ? x * 0x1p23f : x) - root);
     const auto exponent = static_cast<float>((bits >> 23) - (subnormal ? 23 : 0));
     const float f = std::bit_cast<float>((static_cast<std::uint32_t>(bits) & 0x7fffff) + root) - 1.0f;
@@ -211,7 +211,7 @@ namespace portable {
     return detail::with_sign(t / (t + 2.0f), x);
 }
 
-/// 1 / (1 + e^-x), within 3 ulp, also where it is nearly 0; on a GPU 0 below 2^-126.
+/// 1 / (1 + e^-x), within 3 ulp even near 0; on a GPU 0 below 2^-126.
 [[gnu::always_inline]] constexpr float sigmoid(float x) {
 #if defined(__CUDA_ARCH__)
     if (!std::is_constant_evaluated()) return quotient(1.0f, 1.0f + exp(-x));
@@ -253,12 +253,12 @@ namespace portable {
     return detail::with_sign(a > 0.93f ? outer : inner, x);
 }
 
-/// Within 2 ulp for |x| <= 2^18, absolutely within 2^-23 up to 2^28; NaN at infinity.
+/// Within 2 ulp for |x| <= 2^18; absolute error up to 2^-23 for |x| up to 2^28; NaN at infinity.
 [[gnu::always_inline]] constexpr float sin(float x) {
     const detail::Angle angle = detail::reduce_angle(x);
     return detail::sin_quarter(angle.r, angle.quarter);
 }
-/// As exact as `sin`.
+/// As accurate as `sin`.
 [[gnu::always_inline]] constexpr float cos(float x) {
     const detail::Angle angle = detail::reduce_angle(x);
     return detail::sin_quarter(angle.r, angle.quarter + 1);
@@ -269,7 +269,7 @@ struct SinCos {
     float cos;
 };
 
-/// Sine and cosine of 2 pi u for u in [0, 1]; absolutely within 2^-23.
+/// Sine and cosine of 2 pi u for u in [0, 1]; absolute error up to 2^-23.
 [[gnu::always_inline]] constexpr SinCos sin_cos_of_turns(float u) {
     const float shifted = u * 4.0f + detail::kRound;
     const float r = (u - (shifted - detail::kRound) * 0.25f) * 0x1.921fb6p+2f;
@@ -277,7 +277,7 @@ struct SinCos {
     return {detail::sin_quarter(r, quarter), detail::sin_quarter(r, quarter + 1)};
 }
 
-// For double, by the standard library. Templates, because a constexpr function must otherwise be able to be constant.
+// For double, from the standard library. Templates, because otherwise constexpr functions must be usable in constants.
 template <std::same_as<double> T>
 constexpr T quotient(T a, T b) {
     return a / b;

@@ -1,10 +1,10 @@
 #pragma once
-// Work shared out among a stream's threads. Chunks depend on shapes alone and each chunk is done by one thread in one
+// Distributes work over a stream's threads. Chunks depend only on shapes, and one thread does each chunk in a fixed
 // order, so results have the same bits for any number of threads.
 //
 //     parallel_for(stream, rows, rows * columns, [&](std::int64_t row) { ... });
 //
-// Small work stays on the calling thread: waking the others costs some microseconds.
+// Small work stays on the calling thread, because waking the others takes some microseconds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,24 +13,23 @@
 
 namespace headroom::kernels {
 
-/// Element operations below which a second thread does not pay (a team's start and end cost about as much).
+/// Element operations below which a second thread does not pay off (starting and ending a team costs about as much).
 inline constexpr std::int64_t kParallelThreshold = 16384;
 
-/// Shares that work is cut into at most.
+/// The largest number of shares that work is cut into.
 inline constexpr std::int64_t kMostShares = 4096;
 
-/// Bytes to leave between one thread's scratch and the next one's: processors prefetch past the end of the memory that
-/// a thread reads, and so take cache lines away from the next thread. Measured: 8 KiB are too few, 190 instead of 223
-/// GFLOP/s.
+/// Bytes between the scratch of two threads. Processors prefetch past the end of the memory that a thread reads, which
+/// takes cache lines away from the next thread. Measured: 8 KiB are too few, 190 instead of 223 GFLOP/s.
 inline constexpr std::size_t kScratchGap = 16384;
 
-/// Calls `work(context, share)` for each share once, on the stream's threads, which its state keeps. For
+/// Calls `work(context, share)` once for each share, on the stream's threads, which its state keeps. For
 /// `parallel_for`.
 void share_out(const CpuStream& stream, std::int64_t shares, void (*work)(const void* context, std::int64_t share),
                const void* context);
 
-/// Calls `work(i)` for i in [0, count), each once; `cost` is the whole work in element operations. `work` must not
-/// throw. On the calling thread alone where the stream has no state.
+/// Calls `work(i)` once for each i in [0, count); `cost` is the total work in element operations. `work` must not
+/// throw. Runs on the calling thread only if the stream has no state.
 template <class Work>
 void parallel_for(const CpuStream& stream, std::int64_t count, std::int64_t cost, Work&& work) {
     const auto serve = [&](std::int64_t begin, std::int64_t end) {

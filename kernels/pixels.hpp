@@ -1,6 +1,6 @@
 #pragma once
-// Images [N, C, H, W] as lists of pixels, each a run of channels: for kernels that treat all channels alike, and
-// combine several pixels, its taps, to one. Fast where channels are neighbours in memory.
+// Images [N, C, H, W] as lists of pixels, each a run of channels: for kernels that treat all channels alike and combine
+// several pixels (taps) into one. Fast if channels are neighbours in memory.
 //
 //     const Rows in(pixels_of(x));                                   // rows.hpp
 //     Taps<float> taps;
@@ -23,9 +23,9 @@ inline View pixels_of(const View& x) {
             {x.stride(0), x.stride(2), x.stride(3), x.stride(1)}};
 }
 
-inline constexpr std::int64_t kTaps = 16;  ///< that are combined at a time
+inline constexpr std::int64_t kTaps = 16;  ///< combined at a time
 
-/// At most kChunk channels of some pixels as T, each pixel with a number.
+/// At most kChunk channels of several pixels as T, each pixel with a factor.
 template <class T>
 struct Taps {
     void add(const Rows& pixels, std::int64_t pixel, std::int64_t begin, std::int64_t channels, T with) {
@@ -38,8 +38,8 @@ struct Taps {
     T buffers[kTaps][kChunk];
 };
 
-/// Calls `work(TypeTag<V>{}, c)` over [0, count): with a vector V for its elements from c on, and with T for single
-/// ones.
+/// Calls `work(TypeTag<V>{}, c)` over [0, count): with a vector type V for its elements from c on, and with T for
+/// single elements.
 template <class T, class Work>
 void for_each_lanes(std::int64_t count, Work&& work) {
     std::int64_t c = 0;
@@ -57,7 +57,7 @@ void store_run(const V& values, T* target) {
     std::memcpy(target, &values, sizeof(V));
 }
 
-/// sums += the weighted taps, which it forgets; = those if `first`.
+/// sums += the weighted taps, which are then cleared; if `first`, sums = the weighted taps.
 template <class T>
 void add_taps(Taps<T>& taps, bool first, std::int64_t count, T* sums) {
     for_each_lanes<T>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {

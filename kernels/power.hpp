@@ -1,6 +1,6 @@
 #pragma once
-// x to the power of y for inner loops: branch-free like `math.hpp`, in double inside, because an error of the logarithm
-// is multiplied by y. Slower than two exponentials; squares and roots have functors of their own.
+// x to the power of y for inner loops: branch-free like `math.hpp`, and computed in double, because y multiplies the
+// error of the logarithm. Slower than two exponentials; squares and roots have their own functors.
 //
 //     for (std::int64_t i = 0; i < n; ++i) y[i] = math::pow(x[i], 0.75f);
 #include <headroom/kernels/math.hpp>
@@ -9,7 +9,7 @@ namespace headroom::kernels::math {
 
 namespace detail {
 
-/// The binary logarithm of a finite x > 0, relative error below 2^-44; a finite number without meaning elsewhere.
+/// The binary logarithm of a finite x > 0, with a relative error below 2^-44; a meaningless finite number for other x.
 [[gnu::always_inline]] constexpr double log2_wide(double x) {
     constexpr std::int64_t root = 0x3fe6a09e667f3bcd;  // of 1/2
     constexpr std::int64_t bias = 0x4330000000000000;  // 2^52, whose low bits hold an integer
@@ -28,8 +28,7 @@ namespace detail {
     return exponent + s * p;
 }
 
-/// 2^x for x in [-1000, 1000], relative error below 2^-34; a number without
-/// meaning elsewhere.
+/// 2^x for x in [-1000, 1000], with a relative error below 2^-34; a meaningless number for other x.
 [[gnu::always_inline]] constexpr double exp2_wide(double x) {
     const double shifted = x + 0x1.8p52;
     const double f = x - (shifted - 0x1.8p52);
@@ -48,7 +47,7 @@ namespace detail {
 
 /// x to the power of y as C defines it: 1 for y = 0 or x = 1, NaN for x < 0 unless y is an integer. Within 1 ulp.
 [[gnu::always_inline]] constexpr float pow(float x, float y) {
-    // For the vectoriser, conditions are selections in a chain or joined by &, and compare numbers of one width.
+    // For the vectoriser, conditions are chained selections or joined by &, and compare numbers of one width.
     const float a = detail::magnitude(x);
     const double product = static_cast<double>(y) * detail::log2_wide(static_cast<double>(a));
     const double power = detail::exp2_wide(product);
@@ -57,12 +56,12 @@ namespace detail {
     const float at_zero = y > 0.0f ? 0.0f : (y < 0.0f ? kInfinity : y);
     const float at_infinity = y > 0.0f ? kInfinity : (y < 0.0f ? 0.0f : y);
     const float value = a == 0.0f ? at_zero : (a == kInfinity ? at_infinity : known);
-    const float base = y == y ? a : x;  // a NaN for y still gives 1 for x = 1, but not for x = -1
+    const float base = y == y ? a : x;  // for a NaN y: 1 for x = 1, but not for x = -1
     const float number = base == 1.0f ? 1.0f : (x == x ? value : kNan);
     const float positive = y == 0.0f ? 1.0f : number;
 
     const double shifted = static_cast<double>(y) + 0x1.8p52;
-    const bool even = detail::magnitude(y) >= 0x1p25f;  // all floats are from there on
+    const bool even = detail::magnitude(y) >= 0x1p25f;  // all floats from there on are even
     const bool integer = even | (static_cast<float>(shifted - 0x1.8p52) == y);
     const std::uint32_t parity = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) << 31;
     const std::uint32_t sign = (integer & !even) ? parity & std::bit_cast<std::uint32_t>(x) : 0u;

@@ -1,7 +1,7 @@
 #pragma once
-// A view as a list of rows: its last axis is a run of elements, the axes before it count the rows. Kernels that work
-// along the last axis read and write runs of at most kChunk elements through it, whatever dtype and strides the view
-// has. Not for kernels that only map elements: those merge axes first.
+// A view as a list of rows: its last axis is a run of elements, the other axes count the rows. Kernels that work along
+// the last axis read and write runs of at most kChunk elements through it, for any dtype and strides. Element-wise
+// kernels merge axes first instead.
 //
 //     const Rows in(x), out(y);
 //     parallel_for(stream, in.count(), x.numel(), [&](std::int64_t row) {
@@ -57,19 +57,19 @@ class Rows {
     /// The address of element `begin` of a row.
     std::byte* at(std::int64_t row, std::int64_t begin = 0) const { return view_.at(offset(row) + begin * stride_); }
 
-    /// Elements [begin, begin + count) of a row: the memory itself or `buffer`, which has room for `count`.
+    /// Elements [begin, begin + count) of a row: the memory itself, or `buffer`, which must have room for `count`.
     template <class T>
     const T* read(std::int64_t row, std::int64_t begin, std::int64_t count, T* buffer) const {
         return borrow(at(row, begin), view_.dtype, stride_, count, buffer);
     }
 
-    /// The place for elements [begin, begin + count) of a row before `write`: the memory itself, or `buffer`.
+    /// Where to write elements [begin, begin + count) of a row before calling `write`: the memory itself, or `buffer`.
     template <class T>
     T* target(std::int64_t row, std::int64_t begin, std::int64_t count, T* buffer, float beta = 0) const {
         return beta == 0 ? borrow_target(at(row, begin), view_.dtype, stride_, count, buffer) : buffer;
     }
 
-    /// Completes `target`: row = beta * row + values; at most kChunk elements.
+    /// Completes `target`: row = beta * row + values, for at most kChunk elements.
     template <class T>
     void write(const T* values, std::int64_t row, std::int64_t begin, std::int64_t count, float beta = 0) const {
         if (beta == 0) {
@@ -79,8 +79,8 @@ class Rows {
         }
     }
 
-    /// row[begin + i] = beta * row[begin + i] + value(i) for i in [0, count); count is at most kChunk, for which
-    /// `buffer` has room.
+    /// row[begin + i] = beta * row[begin + i] + value(i) for i in [0, count). count is at most kChunk, and `buffer`
+    /// must have room for it.
     template <class T, class Value>
     void add(std::int64_t row, std::int64_t begin, std::int64_t count, float beta, T* buffer, Value&& value) const {
         std::byte* memory = at(row, begin);
@@ -113,7 +113,7 @@ class Rows {
     bool regular_ = true;
 };
 
-/// One row of `rows`, read chunk by chunk and perhaps several times: a row that fits in one chunk is converted once.
+/// One row of `rows`, read chunk by chunk, possibly several times: a row that fits in one chunk is converted only once.
 template <class T>
 class RowReader {
   public:

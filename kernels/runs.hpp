@@ -1,13 +1,14 @@
 #pragma once
-// Contiguous runs of numbers combined into one. The compiler may not change the order of floating additions, nor turn
-// comparisons that respect NaN into a vector maximum, so these loops hold their accumulators in vectors explicitly. Not
-// for maps: plain loops vectorise; nor for sums of expressions: `#pragma omp simd reduction` does those.
+// Reduces contiguous runs of numbers to one. The compiler may not reorder floating-point additions, nor turn
+// comparisons that respect NaN into a vector maximum, so these loops keep their accumulators in explicit vectors. Not
+// needed for maps, which vectorise as plain loops, or for sums of expressions, for which `#pragma omp simd reduction`
+// works.
 //
 //     const float largest = combine_run<Largest>(x, n);
 //     const float mean = combine_run<Sum>(x, n) / n;
 //     const float variance = combine_run<SquaredDeviation>(x, n, mean) / n;
 //
-// The order depends on n alone: four vectors of 64 bytes in turn, then halves, quarters and so on.
+// The order depends only on n: four vectors of 64 bytes in turn, then halves, quarters and so on.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,8 +36,8 @@ inline Lanes<T> load_lanes(const T* source) {
     return lanes;
 }
 
-// Operations on a run: an accumulator begins as `start`, `add` adds an element to it, and `merge` joins two of them.
-// Both work on numbers and on lanes.
+// Operations on a run: an accumulator starts as `start`, `add` adds an element, `merge` combines two accumulators. Both
+// work on numbers and on lanes.
 struct Sum {
     static constexpr double start = 0;
     template <class V>
@@ -49,7 +50,7 @@ struct Sum {
     }
 };
 
-/// NaN if there is one.
+/// NaN if any element is NaN.
 struct Largest {
     static constexpr double start = -std::numeric_limits<double>::infinity();
     template <class V>
@@ -62,7 +63,7 @@ struct Largest {
     }
 };
 
-/// The largest of those that are not NaN; costs a third of `Largest`.
+/// The largest element that is not NaN; takes a third of the time of `Largest`.
 struct LargestNumber {
     static constexpr double start = -std::numeric_limits<double>::infinity();
     template <class V>
@@ -75,7 +76,7 @@ struct LargestNumber {
     }
 };
 
-/// NaN if there is one.
+/// NaN if any element is NaN.
 struct Smallest {
     static constexpr double start = std::numeric_limits<double>::infinity();
     template <class V>
@@ -103,7 +104,7 @@ struct SquaredDeviation : Sum {
     }
 };
 
-/// The number of elements that are equal to the center; NaN equals NaN.
+/// The number of elements equal to the center; NaN equals NaN.
 struct CountEqual : Sum {
     template <class V>
     static V add(V count, V x, V center) {
@@ -111,7 +112,7 @@ struct CountEqual : Sum {
     }
 };
 
-/// All numbers of a vector joined: halves, quarters and so on.
+/// Combines all numbers of a vector: halves, quarters and so on.
 template <class Op, class T, std::size_t Bytes = 64>
 inline T merge_lanes(const typename LanesOf<T, Bytes>::Type& lanes) {
     if constexpr (Bytes == 2 * sizeof(T)) {

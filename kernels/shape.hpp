@@ -1,5 +1,5 @@
 #pragma once
-// Sizes and strides of up to six axes, in elements, without a heap allocation.
+// Sizes and strides of up to six axes, in elements, without heap allocation.
 //
 //     Shape shape{8, 64, 128};
 //     shape.numel();                        // 65536
@@ -29,11 +29,11 @@ concept IntegerContainer = !std::derived_from<C, Extents> && requires(const C& v
     values.end();
 };
 
-/// A list of at most six 64-bit numbers, one per axis; the base of `Shape` and `Strides`.
+/// A list of up to six 64-bit numbers, one per axis; the base of `Shape` and `Strides`.
 class Extents {
   public:
     constexpr Extents() = default;
-    /// Errors: ShapeError for more than six.
+    /// Errors: ShapeError for more than six numbers.
     constexpr Extents(std::initializer_list<std::int64_t> values) {
         for (const std::int64_t value : values) push_back(value);
     }
@@ -87,8 +87,8 @@ class Shape : public Extents {
         return product;
     }
 
-    /// An axis counted from the front, given one that may count from the back (-1 is the last).
-    /// Errors: ShapeError outside of [-rank, rank).
+    /// The index from the front of an axis that may count from the back (-1 is the last). Errors: ShapeError outside
+    /// [-rank, rank).
     int axis(int axis) const;
 };
 
@@ -97,7 +97,7 @@ class Strides : public Extents {
     using Extents::Extents;
 };
 
-/// The order of an array's axes in memory, from the outermost to the innermost.
+/// The order of an array's axes in memory, outermost first.
 enum class MemoryFormat : std::uint8_t {
     contiguous,     ///< the order of the shape: row-major
     channels_last,  ///< axis 1, the channels of images [N, C, H, W], comes last: N, H, W, C
@@ -115,15 +115,15 @@ constexpr Strides contiguous_strides(const Shape& shape) {
     return strides;
 }
 
-/// Strides of an array without gaps whose axes stand in memory in the order of the strides `like`: one for each axis,
-/// none negative. The largest belongs to the outermost axis; where two are equal, the earlier axis is the outer one. An
-/// axis of size 1 has no place in memory; its stride is the extent of the axes behind it, as if it stood around them.
-/// So arrays whose elements lie alike have equal strides here, and those of a shape without elements are row-major.
+/// Strides of an array without gaps whose axes have the memory order of the strides `like`: one per axis, none
+/// negative. The largest stride belongs to the outermost axis; of two equal strides, the earlier axis is the outer one.
+/// An axis of size 1 has no position in memory; it gets the extent of the axes after it as its stride, as if it
+/// enclosed them. So arrays with the same element layout get equal strides, and shapes without elements are row-major.
 Strides dense_strides(const Shape& shape, const Strides& like);
 /// The same for a format. Errors: ShapeError for channels_last with fewer than three axes.
 Strides dense_strides(const Shape& shape, MemoryFormat format);
 
-/// True if the elements stand in row-major order without gaps; axes of size 1 may have any stride.
+/// True if the elements are in row-major order without gaps; axes of size 1 may have any stride.
 constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
     std::int64_t step = 1;
     for (int i = shape.rank() - 1; i >= 0; --i) {
@@ -133,17 +133,17 @@ constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
     return true;
 }
 
-/// The same for a format's order. One array may have several: an image of one channel has both.
+/// The same for a format's order. An array may have several orders: an image of one channel has both.
 bool is_contiguous(const Shape& shape, const Strides& strides, MemoryFormat format);
 
 /// True if the elements fill their memory without gaps or overlap, whatever the order of the axes.
 bool is_dense(const Shape& shape, const Strides& strides);
 
-/// True if elements of equal positions lie at equal distances from the first one.
+/// True if elements at equal positions have equal distances from the first one.
 bool same_strides(const Shape& shape, const Strides& a, const Strides& b);
 
-/// The shape that both broadcast to, by NumPy's rule (aligned at the last axis; a size of 1 stretches).
-/// Errors: ShapeError naming `op` and both shapes.
+/// The shape that both broadcast to, by NumPy's rule (aligned at the last axis; sizes of 1 stretch). Errors: ShapeError
+/// with `op` and both shapes.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 }  // namespace headroom::kernels

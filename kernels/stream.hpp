@@ -1,7 +1,7 @@
 #pragma once
-// A stream is the order in which a device does its work. A kernel has one overload per stream type, so a kernel that a
-// device lacks is a compile error. A `DryStream` computes nothing: it stands for a device in a dry run, which allocates
-// exactly as the real run does. A stream belongs to one thread; each context owns its own.
+// A stream is a device's queue of work. A kernel has one overload per stream type, so using a kernel that a device
+// lacks is a compile error. A `DryStream` computes nothing: it stands for a device in a dry run, which allocates
+// exactly what the real run does. A stream belongs to one thread; each context owns its own.
 //
 //     CpuStream stream{.threads = 2, .state = &state};
 //     kernels::softmax(stream, x, y);
@@ -9,9 +9,9 @@
 //     Stream any = DryStream{.threads = 2, .state = &state};
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
 //
-// A build without CUDA has no device for a CudaStream, but a dry run for a GPU works; its library has functions in the
-// kernels' place, which nothing calls (`without_cuda.cpp`). Work that takes a `CpuStream&` alone has no kernel for a
-// GPU, and `launch` says so there.
+// A build without CUDA has no device for a CudaStream, but supports dry runs of a GPU; its library contains placeholder
+// kernels, which are never called (`without_cuda.cpp`). Work that takes only a `CpuStream&` has no GPU kernel, and
+// `launch` reports that.
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -25,11 +25,12 @@ namespace headroom::kernels {
 
 class CudaDevice;  // device/cuda_device.hpp
 
-/// Data that kernels keep per stream, such as a library's compiled primitives: one object per type, made on first use.
-/// Lives as long as its context.
+/// Data that kernels keep per stream, such as a library's compiled primitives: one object per type, created on first
+/// use. Lives as long as its context.
 class StreamState {
   public:
-    /// The state of type T; default-constructed by the first call. Linear in the number of types, which is a handful.
+    /// The state of type T, default-constructed on first use. Linear in the number of types, of which there are only a
+    /// few.
     template <class T>
     T& get() {
         for (auto& [key, object] : objects_) {
@@ -45,14 +46,14 @@ class StreamState {
     std::vector<std::pair<const void*, std::shared_ptr<void>>> objects_;
 };
 
-/// Work on the host, by `threads` threads if there is a `state` to keep them; it is done when the call returns.
+/// Work on the host, on `threads` threads if there is a `state` to keep them; calls return when it is done.
 struct CpuStream {
     int threads = 1;
     StreamState* state = nullptr;
     ComputeOptions compute{};
 };
 
-/// A dry run of a CpuStream with this number of threads, or of a CudaStream: it counts memory, scratch included, and
+/// A dry run of a CpuStream with this number of threads, or of a CudaStream: counts memory, scratch included, and
 /// computes nothing.
 struct DryStream {
     int threads = 1;
@@ -61,13 +62,13 @@ struct DryStream {
     ComputeOptions compute{};
 };
 
-/// Work on a GPU, in the order in which it is queued. Calls return before it is done; pointers are the device's.
+/// Work on a GPU, in queue order. Calls return before it is done; pointers are device pointers.
 struct CudaStream {
-    int threads = 1;  ///< of the host, which does nothing here
+    int threads = 1;  ///< of the host, which does no work here
     StreamState* state = nullptr;
     CudaDevice* device = nullptr;
     ComputeOptions compute{};
-    std::uint32_t path = 0;  ///< the module path that work belongs to, for errors found later
+    std::uint32_t path = 0;  ///< the module path of the work, for errors found later
 };
 
 using Stream = std::variant<CpuStream, DryStream, CudaStream>;
@@ -92,11 +93,11 @@ inline bool on_cuda(const Stream& stream) {
     return dry != nullptr ? dry->capability > 0 : !std::holds_alternative<CpuStream>(stream);
 }
 
-/// The compute capability of the GPU, 75 for 7.5, in a dry run of it, too; 0 on the CPU.
+/// The compute capability of the GPU, 75 for 7.5, also in a dry run; 0 on the CPU.
 int capability_of(const CudaStream& stream);
 int capability_of(const Stream& stream);
 
-/// Errors: Error, always: `work` has no kernel for a GPU.
+/// Always throws Error: `work` has no kernel for a GPU.
 [[noreturn]] void refuse_cuda(const char* work);
 
 /// True if `work` takes a CudaStream, as `[](auto& stream) {}` does and `[](CpuStream& stream) {}` does not.
@@ -104,7 +105,7 @@ template <class Work>
 inline constexpr bool kTakesCuda = std::is_invocable_v<Work, CudaStream&>;
 
 /// Calls `work` with the stream that the variant holds; does nothing on a dry stream. Allocate scratch before the call,
-/// never inside. Errors: Error on a GPU and in a dry run for one, if `work` takes none.
+/// never inside. Errors: Error on a GPU, also in a dry run of one, if `work` does not take a CudaStream.
 template <class Work>
 inline void launch(Stream& stream, Work&& work) {
     if (auto* cpu = std::get_if<CpuStream>(&stream)) return work(*cpu);

@@ -1,6 +1,6 @@
 #pragma once
-// The file in which the algorithms that libraries found fastest (`ComputeOptions::tune`) outlive a process: text, for
-// one model of GPU and the versions of its libraries. What chooses algorithms is listed in one place, tuning.cpp.
+// Saves the library algorithms found fastest (`ComputeOptions::tune`) in a text file, for one GPU model and its library
+// versions. tuning.cpp lists everything that chooses algorithms.
 //
 //     if (exists(path)) kernels::load_tuning(stream, path);
 //     kernels::save_tuning(stream, path);
@@ -10,12 +10,12 @@
 
 namespace headroom::kernels {
 
-/// Writes what was chosen so far: cuBLASLt's algorithm for each product, cuDNN's plan for each attention and
-/// convolution. Nothing where the stream is no GPU's. Errors: FileError if the file can't be written.
+/// Writes the choices so far: cuBLASLt's algorithm for each product, cuDNN's plan for each attention and convolution.
+/// Does nothing unless the stream is a GPU's. Errors: FileError if the file can't be written.
 void save_tuning(Stream& stream, const std::string& path);
 
-/// Reads such a file. What was already computed keeps its algorithm; lines for another model of GPU or another version
-/// of a library have no effect. Errors: FileError if the file can't be read or is damaged.
+/// Reads such a file. Problems already computed keep their algorithm; lines for another GPU model or library version
+/// are ignored. Errors: FileError if the file can't be read or is damaged.
 void load_tuning(Stream& stream, const std::string& path);
 
 }  // namespace headroom::kernels

@@ -1,6 +1,6 @@
 #pragma once
-// A View describes an array to a kernel: address, dtype, sizes, strides. It owns and allocates nothing. A stride of 0
-// repeats an element (broadcasting) and is for reading only.
+// Describes an array to a kernel: address, dtype, sizes, strides. A view owns and allocates nothing. A stride of 0
+// repeats an element (broadcasting) and is only for reading.
 //
 //     float values[6] = {0, 1, 2, 3, 4, 5};
 //     View x{values, Dtype::f32, {2, 3}, {3, 1}};
@@ -29,7 +29,7 @@ struct View {
     T* as() const {
         return static_cast<T*>(data);
     }
-    /// The same view starting `elements` further on.
+    /// The address `elements` elements after the start.
     std::byte* at(std::int64_t elements) const {
         return static_cast<std::byte*>(data) + elements * static_cast<std::int64_t>(size_of(dtype));
     }
@@ -40,8 +40,8 @@ inline View contiguous_view(void* data, Dtype dtype, const Shape& shape) {
     return {data, dtype, shape, contiguous_strides(shape)};
 }
 
-/// `x` seen with a larger shape: axes of size 1 and missing leading axes get stride 0. The shape must be one that
-/// `broadcast_shapes` gave.
+/// `x` with a larger shape: axes of size 1 and missing leading axes get stride 0. The shape must come from
+/// `broadcast_shapes`.
 inline View broadcast_to(View x, const Shape& shape) {
     Strides strides;
     const int missing = shape.rank() - x.rank();
@@ -51,8 +51,8 @@ inline View broadcast_to(View x, const Shape& shape) {
     return {x.data, x.dtype, shape, strides};
 }
 
-/// `x` with its axes in the order in which the strides `like` have them in memory, the outermost first: for kernels
-/// that visit rows of several views, which are all to be arranged after one.
+/// `x` with its axes in the memory order of the strides `like`, outermost first: for kernels that visit rows of several
+/// views in the order of one of them.
 inline View in_order_of(View x, const Strides& like) {
     Strides order = like;
     for (int i = 1; i < x.rank(); ++i) {

@@ -1,7 +1,7 @@
 #pragma once
-// The common order in which a pointwise kernel visits several arrays of one shape: axes of size 1 are dropped, the rest
-// sorted so that the output's smallest stride comes last, and neighbours merged where every array allows it. The rest
-// is a number of rows, each with one stride per array. Not for kernels in which axes differ in meaning.
+// The common order in which a pointwise kernel visits several arrays of one shape. Axes of size 1 are dropped, the
+// others sorted so that the output's smallest stride comes last, and neighbours merged if every array allows it. What
+// remains is a number of rows, each with one stride per array. Not for kernels whose axes differ in meaning.
 //
 //     const Walk walk({&y, &a, &b});                    // the output first
 //     for (Cursor cursor(walk, 0); cursor.row < walk.rows(); cursor.next()) {
@@ -25,8 +25,8 @@ class Walk {
     /// The order of elements: the one that suits the output's memory, or always the shape's own (row-major).
     enum class Order : std::uint8_t { memory, shape };
 
-    /// All views have the shape of the first or broadcast to it; the first has no stride of 0. A shape without elements
-    /// gives 0 rows.
+    /// All views must have the shape of the first or broadcast to it; the first must not have a stride of 0. A shape
+    /// without elements gives 0 rows.
     explicit Walk(std::initializer_list<const View*> views, Order order = Order::memory)
         : Walk(views.begin(), static_cast<int>(views.size()), order) {}
     Walk(const View* const* views, int count, Order order = Order::memory);
@@ -36,11 +36,11 @@ class Walk {
     std::int64_t row_size() const { return size_[kMaxRank - 1]; }
     /// In elements, within a row.
     std::int64_t stride(int operand) const { return stride_[index(operand)][kMaxRank - 1]; }
-    /// The number of neighbouring rows that stand a constant distance apart, and that distance in elements.
+    /// The number of neighbouring rows at a constant distance, and that distance in elements.
     std::int64_t plane_size() const { return size_[kMaxRank - 2]; }
     std::int64_t row_stride(int operand) const { return stride_[index(operand)][kMaxRank - 2]; }
 
-    /// The axes that are left, counted from the row (0) outwards: their number, sizes, and strides in elements.
+    /// The remaining axes, counted from the row (0) outwards: their number, sizes, and strides in elements.
     int axes() const { return kMaxRank - first_; }
     std::int64_t axis_size(int axis) const { return size_[index(kMaxRank - 1 - axis)]; }
     std::int64_t axis_stride(int operand, int axis) const {
@@ -53,7 +53,7 @@ class Walk {
     void sort_axes(int first);
     int merge_axes(int first);
 
-    // Axes are right-aligned: the last one is the row, unused ones in front have size 1.
+    // Axes are right-aligned: the last one is the row, unused leading ones have size 1.
     int operands_ = 0;
     int first_ = kMaxRank - 1;
     std::int64_t rows_ = 0;
@@ -83,11 +83,11 @@ class Cursor {
     std::array<std::byte*, kMaxOperands> data_{};
 };
 
-/// Elements of one share of work.
+/// Elements per share of work.
 inline constexpr std::int64_t kShare = 8192;
 
-/// Shares the runs of at most `run_length` elements of every row out among threads: calls `work(each)` for every share,
-/// where `each(visit)` calls `visit(cursor, first, count)` for every run in it. `cost`: of the whole, in element
+/// Distributes the runs of at most `run_length` elements of every row over threads. Calls `work(each)` for every share,
+/// where `each(visit)` calls `visit(cursor, first, count)` for every run in it. `cost`: the total, in element
 /// operations.
 template <class Work>
 void for_each_share(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
@@ -113,7 +113,7 @@ void for_each_share(const CpuStream& stream, const Walk& walk, std::int64_t run_
     });
 }
 
-/// The same for work without state per share: `visit(cursor, first, count)` for every run.
+/// The same without per-share state: `visit(cursor, first, count)` for every run.
 template <class Visit>
 void for_each_run(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
                   Visit&& visit) {

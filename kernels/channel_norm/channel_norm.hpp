@@ -1,19 +1,18 @@
 #pragma once
-// Normalisation of images by statistics of their channels: over the batch (Ioffe and Szegedy 2015, arXiv:1502.03167) or
-// over groups of channels of each image (Wu and He 2018, arXiv:1803.08494; with a channel in each: Ulyanov et al. 2016,
-// arXiv:1607.08022), then weight and bias of each channel, a residual to add, and a ReLU; and the gradients. Not for
-// normalising over the last axis: layer_norm.
+// Normalisation of images by channel statistics, over the batch (Ioffe and Szegedy 2015, arXiv:1502.03167) or over
+// groups of channels of each image (Wu and He 2018, arXiv:1803.08494; one channel per group: Ulyanov et al. 2016,
+// arXiv:1607.08022). Weight and bias per channel, a residual add and a ReLU follow. Also the gradients. To normalise
+// over the last axis use layer_norm.
 //
 //     ChannelMomentsPlan(stream, x, mean, variance);                       // x [8, 64, 56, 56], mean, variance [64]
 //     channel_norm(stream, x, {.mean = mean, .variance = variance, .weight = &weight, .relu = true}, nullptr, y);
 //     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = {&dweight, 1}});
 //
-// x is [N, C, ...]. The shape of mean and variance says which elements share statistics: [C], a channel over the batch;
-// [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides: fast where channels are
-// neighbours in memory (channels-last), on the CPU also where the elements of an image are. f64 x is computed in f64,
-// the rest in f32. An element of x is read from memory once for its statistics. The statistics of a block are computed
-// in two passes in the cache (on a GPU by Welford's recurrence), and blocks are joined in an order that shapes and
-// strides fix.
+// x is [N, C, ...]. The shape of mean and variance determines which elements share statistics: [C], a channel over the
+// batch; [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides. Fast if channels
+// are neighbours in memory (channels-last), on the CPU also if the elements of an image are. f64 x is computed in f64,
+// everything else in f32. The statistics read each element of x from memory once: those of a block take two passes in
+// the cache (on a GPU Welford's recurrence), and blocks are combined in an order fixed by shapes and strides.
 #include <cstddef>
 
 #include <headroom/kernels/channel_norm/internal/columns.hpp>
@@ -23,12 +22,12 @@
 
 namespace headroom::kernels {
 
-/// mean and variance (over n, not n - 1) of x; of the dtype in which x is computed, contiguous.
+/// mean and variance (over n, not n - 1) of x; both contiguous, in the dtype that x is computed in.
 class ChannelMomentsPlan {
   public:
     ChannelMomentsPlan(const Stream& stream, const View& x, const View& mean, const View& variance);
 
-    /// Bytes: count, mean and squares of each part of a column.
+    /// Bytes: count, mean and sum of squares for each part of a column.
     std::size_t scratch() const;
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
@@ -38,7 +37,7 @@ class ChannelMomentsPlan {
     ColumnParts parts_;
 };
 
-/// The common arguments of forward and gradient. Views behind pointers must exist until the call.
+/// The common arguments of forward and gradient. Views behind pointers must stay alive until the call.
 struct ChannelNorm {
     View mean, variance;  ///< [C] or [N, groups]; the latter contiguous
     double epsilon = 1e-5;
@@ -47,34 +46,34 @@ struct ChannelNorm {
     bool relu = false;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias + residual, and max(y, 0) with relu, NaN remaining NaN.
-/// `residual` may be null: 0. y may be x or the residual.
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias + residual; with relu max(y, 0), where NaN stays NaN.
+/// `residual` may be null (0). y may be x or the residual.
 void channel_norm(CpuStream& stream, const View& x, const ChannelNorm& norm, const View* residual, const View& y);
 void channel_norm(CudaStream& stream, const View& x, const ChannelNorm& norm, const View* residual, const View& y);
 
 struct ChannelNormInputs {
-    const View* x = nullptr;  ///< may be null if the statistics are constant and weight's gradient is not wanted
+    const View* x = nullptr;  ///< may be null if the statistics are constant and the weight's gradient is not wanted
     View dy;
-    /// With relu: the result, whose sign is the mask. Null: the mask is computed from x, which is possible without a
-    /// residual.
+    /// With relu: the result, whose sign is the mask. Null: the mask is recomputed from x, which requires that there is
+    /// no residual.
     const View* y = nullptr;
     bool constant = false;  ///< mean and variance do not depend on x
 };
 
-/// The residual's gradient is dy behind the mask.
+/// The residual's gradient is the masked dy.
 struct ChannelNormGradients {
     GradientTarget x{}, weight{}, bias{}, residual{};
 };
 
-/// With g = dy behind the mask, h = (x - mean) * rstd: dweight = sum(g * h) and dbias = sum(g) of each channel, and
-/// dx = rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)), with means over the elements that share
-/// statistics; or rstd * g * weight for constant statistics. One of dx and dresidual may be dy's memory (beta 0).
+/// With g = the masked dy and h = (x - mean) * rstd: dweight = sum(g * h) and dbias = sum(g) per channel, and dx = rstd
+/// * (g * weight - mean(g * weight) - h * mean(g * weight * h)), with means over the elements that share statistics;
+/// for constant statistics dx = rstd * g * weight. One of dx and dresidual may be dy's memory (beta 0).
 class ChannelNormGradientPlan {
   public:
     ChannelNormGradientPlan(const Stream& stream, const ChannelNormInputs& in, const ChannelNorm& norm,
                             const ChannelNormGradients& to);
 
-    /// Bytes: sums of g and of g * h of each part of a column, and two numbers for each mean.
+    /// Bytes: sums of g and of g * h for each part of a column, and two numbers for each mean.
     std::size_t scratch() const;
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
@@ -88,15 +87,15 @@ class ChannelNormGradientPlan {
     ColumnParts parts_;
 };
 
-/// Updates running statistics by a batch: running = (1 - momentum) * running + momentum * batch; the batch's variance
-/// is `correction` times the variance over n. `batches` (i64, one element) counts. A negative momentum stands for 1 /
-/// batches, the average over all. Nothing changes unless mean and variance are finite everywhere and so is `loss` (one
-/// floating element; null: not checked). All [C], the running ones contiguous.
+/// Updates running statistics with a batch: running = (1 - momentum) * running + momentum * batch. The batch's variance
+/// is `correction` times the variance over n. `batches` (i64, one element) counts the updates; a negative momentum
+/// means 1 / batches, the average over all. Nothing changes unless mean and variance are finite everywhere and so is
+/// `loss` (one floating element; null: not checked). All [C]; the running ones are contiguous.
 struct RunningStatistics {
     View mean, variance, batches;
     double momentum = 0.1;
 };
-/// A number that the host knows, or one f64 where the stream works.
+/// A number known to the host, or one f64 in the stream's memory.
 struct Correction {
     Correction(double number) : factor(number) {}
     Correction(const View& number) : at(number.as<double>()) {}

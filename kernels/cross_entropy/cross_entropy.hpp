@@ -1,16 +1,16 @@
 #pragma once
-// Cross-entropy of logits and class indices, summed over rows, and its gradient. Probabilities are never stored. Not
-// for targets that are distributions: use `log_softmax`. A loss over chunks of rows calls the same functions chunk by
-// chunk, with beta 1 for the loss (best an f64 one), and may write the gradient over the logits.
+// Cross entropy of logits and class indices, summed over rows, and its gradient. Probabilities are never stored. For
+// targets that are distributions use `log_softmax`. A loss over chunks of rows calls the same functions per chunk, with
+// beta 1 for the loss (preferably f64), and may overwrite the logits with the gradient.
 //
 //     const CrossEntropyPlan plan(stream, logits, targets, {}, {}, loss, terms, 0, lse);  // [768, 65], [768]
 //     plan.run(stream, scratch);                                                          // plan.scratch() bytes
 //     cross_entropy_backward(stream, logits, targets, {}, {}, lse, dloss, dlogits, 0);
 //
-// Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one that
-// is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is written; on
-// CUDA it counts as class 0, and the host throws when it next waits. Rows whose target is `ignore_index` add nothing to
-// the loss and get a gradient of 0.
+// Logits have any floating dtype and strides; f64 is computed in f64, everything else in f32. Targets are i32 or i64. A
+// target that is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is
+// written; on CUDA it counts as class 0, and the host throws when it next waits. Rows whose target is `ignore_index`
+// add nothing to the loss and get a gradient of 0.
 #include <cstddef>
 #include <cstdint>
 
@@ -26,7 +26,7 @@ struct CrossEntropyOptions {
     double label_smoothing = 0;
 };
 
-/// Factors of the classes, w; without values they are 1.
+/// Weights of the classes, w; without values they are 1.
 struct ClassWeights {
     View values;  ///< [C], any floating dtype
     View total;   ///< their sum, one element; read only with label smoothing
@@ -35,18 +35,18 @@ struct ClassWeights {
 };
 
 /// loss = beta * loss + sum over rows of  (1 - e) * w[t] * (lse - x[t]) + e / C * sum over c of w[c] * (lse - x[c]),
-/// with the row's logits x, its target t and lse = log(sum(exp(x))): PyTorch's form. `lse` is contiguous, [rows, 2],
-/// f32 (f64 for f64 logits): the row's largest logit and log(sum(exp(x - largest))), whose sum would lose digits where
-/// logits share an offset; rows of `ignore_index` have them too. The loss is one element of any floating
-/// dtype, summed in f64 in chunks of rows that depend on the shape alone. terms = beta * terms + the sum of w[t] over
-/// the rows that count: one f64.
+/// with the row's logits x, its target t and lse = log(sum(exp(x))), as in PyTorch. `lse` is contiguous, [rows, 2], f32
+/// (f64 for f64 logits): the row's largest logit and log(sum(exp(x - largest))). The two are kept apart because their
+/// sum would lose digits where logits share an offset. Rows of `ignore_index` have them, too. The loss is one element
+/// of any floating dtype, summed in f64 in chunks of rows that depend only on the shape. terms = beta * terms + the sum
+/// of w[t] over the rows that count: one f64.
 class CrossEntropyPlan {
   public:
     CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets, const ClassWeights& weights,
                      const CrossEntropyOptions& options, const View& loss, const View& terms, float beta,
                      const View& lse);
 
-    /// Bytes: on a GPU the rows' losses, on the CPU nothing.
+    /// Bytes: the rows' losses on a GPU, none on the CPU.
     std::size_t scratch() const { return scratch_; }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;

@@ -1,10 +1,9 @@
 #pragma once
-// `Block` is the interface that CUDA kernels are written against, and this the only header that they include. A kernel
-// is a functor; nvcc compiles it to the intrinsics that one would write by hand, and any other C++ compiler to calls of
-// an emulator that runs it, checks it, and lets ThreadSanitizer find its races. Not for what needs more than compute
-// capability 7.5 has (Hopper's tensor cores; bf16 on tensor cores, which needs 8.0, is the exception), for cooperative
-// groups, or for waiting on other blocks.
-// docs/kernel_tests.md says how to test.
+// `Block` is the interface of CUDA kernels, and this is the only header they include. A kernel is a functor. nvcc
+// compiles it to the intrinsics that one would write by hand; any other C++ compiler turns it into calls of an
+// emulator, which runs and checks it and lets ThreadSanitizer find its races. Not supported: features beyond compute
+// capability 7.5 (such as Hopper's tensor cores; the exception is bf16 on tensor cores, which needs 8.0), cooperative
+// groups, and waiting for other blocks. docs/kernel_tests.md explains how to test.
 //
 //     struct Scale {
 //         HEADROOM_DEVICE void operator()(Block& block, float* x, float factor, std::int64_t n) const {
@@ -13,13 +12,13 @@
 //     };
 //     launch(stream, {.x = blocks_for(n, 256), .threads = 256}, Scale{}, x, 2.0f, n);     // device/launch.hpp
 //
-// Rules, which the emulator enforces and some GPUs let pass:
-// - A collective is called by all that it names, from the same place in the source: `sync` by all threads of the block,
-//   a warp's by all lanes of the mask. None of them may have returned from the kernel. A helper that calls a collective
-//   takes a `Site site = Site::current()` and hands it on, if reports are to name the helper's caller.
-// - Shuffles and votes order no memory; `sync` and `warp_sync` do, among those that call it. Atomics are relaxed.
-// - Global memory is read and written through pointers; shared memory through `Shared<T>`, by index.
-// - Arithmetic is in f32: `as_float(x)` and `rounded<T>(y)` convert float, f16 and bf16. Mathematics is <cmath>'s.
+// Rules, which the emulator enforces but some GPUs do not:
+// - A collective is called by all its participants, from the same place in the source: `sync` by all threads of the
+//   block, a warp's collectives by all lanes of the mask. None of them may have returned from the kernel. A helper that
+//   calls a collective takes a `Site site = Site::current()` and passes it on, so that reports name its caller.
+// - Shuffles and votes order no memory; `sync` and `warp_sync` do, among their callers. Atomics are relaxed.
+// - Global memory is accessed through pointers; shared memory through `Shared<T>`, by index.
+// - Arithmetic is in f32: `as_float(x)` and `rounded<T>(y)` convert float, f16 and bf16. Use <cmath> for mathematics.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -36,7 +35,7 @@
 namespace headroom::kernels::device {
 
 inline constexpr std::uint32_t kFullWarp = 0xffffffffu;
-/// The compute capability that products of T on tensor cores need: a kernel's `kCapability` (launch.hpp).
+/// The compute capability that tensor-core products of T need: a kernel's `kCapability` (launch.hpp).
 template <class T>
 inline constexpr int kTensorCapability = std::is_same_v<T, bf16> ? kBf16Capability : kLeastCapability;
 
@@ -46,7 +45,7 @@ struct Sum {
         return a + b;
     }
 };
-/// The larger one; NaN if one is NaN.
+/// The larger value; NaN if either is NaN.
 struct Max {
     template <class T>
     HEADROOM_DEVICE T operator()(T a, T b) const {
@@ -61,36 +60,36 @@ class Block {
 #else
     explicit Block(EmulatedThread& thread) : native_(thread) {}
 #endif
-    Block(const Block&) = delete;  // it holds the end of the arena: pass it on by reference
+    Block(const Block&) = delete;  // it holds the end of the arena: pass it by reference
 
-    // --- Where this thread is. Special registers, free.
+    // --- The thread's position. Special registers, free.
 
     HEADROOM_DEVICE unsigned thread() const { return native_.thread(); }
     HEADROOM_DEVICE unsigned threads() const { return native_.threads(); }
     HEADROOM_DEVICE unsigned lane() const { return native_.thread() % kWarp; }
     HEADROOM_DEVICE unsigned warp() const { return native_.thread() / kWarp; }
     HEADROOM_DEVICE unsigned warps() const { return native_.threads() / kWarp; }
-    /// The block's place in the grid, and the grid's sizes.
+    /// The block's position in the grid, and the grid's sizes.
     HEADROOM_DEVICE std::uint32_t x() const { return native_.x(); }
     HEADROOM_DEVICE std::uint32_t y() const { return native_.y(); }
     HEADROOM_DEVICE std::uint32_t z() const { return native_.z(); }
     HEADROOM_DEVICE std::uint32_t grid_x() const { return native_.grid_x(); }
     HEADROOM_DEVICE std::uint32_t grid_y() const { return native_.grid_y(); }
     HEADROOM_DEVICE std::uint32_t grid_z() const { return native_.grid_z(); }
-    /// Among all threads along x: where a loop over a large array begins, and its step.
+    /// The thread's number among all threads along x, and their count: start and step of a loop over a large array.
     HEADROOM_DEVICE std::int64_t global_thread() const { return std::int64_t{x()} * threads() + thread(); }
     HEADROOM_DEVICE std::int64_t global_threads() const { return std::int64_t{grid_x()} * threads(); }
 
     // --- Waiting.
 
-    /// Waits for all threads of the block and makes their writes visible to each other. Some 20 to 50 cycles.
+    /// Waits for all threads of the block and makes their writes visible to each other. About 20 to 50 cycles.
     HEADROOM_DEVICE void sync(Site site = Site::current()) { native_.sync(site); }
-    /// The same among the lanes of `mask`, to which the caller belongs. A few cycles.
+    /// The same for the lanes of `mask`, which must include the caller. A few cycles.
     HEADROOM_DEVICE void warp_sync(std::uint32_t mask = kFullWarp, Site site = Site::current()) {
         native_.warp_sync(mask, site);
     }
 
-    // --- Votes. One instruction; all lanes of `mask` get the answer.
+    // --- Votes. One instruction; all lanes of `mask` get the result.
 
     /// Bit i: lane i is in the mask and voted yes.
     HEADROOM_DEVICE std::uint32_t ballot(std::uint32_t mask, bool vote, Site site = Site::current()) {
@@ -103,8 +102,8 @@ class Block {
         return native_.all(mask, vote, site);
     }
 
-    // --- Shuffles: another lane's value. T is an arithmetic type of 4 bytes (one instruction) or 8 (two). The lane
-    // that is read must be in the mask.
+    // --- Shuffles: read another lane's value. T is an arithmetic type of 4 bytes (one instruction) or 8 (two). The
+    // source lane must be in the mask.
 
     /// The value of lane `lane() ^ lane_mask`; lane_mask < 32.
     template <class T>
@@ -121,13 +120,13 @@ class Block {
     HEADROOM_DEVICE T shuffle_down(std::uint32_t mask, T value, unsigned delta, Site site = Site::current()) {
         return native_.shuffle_down(mask, shuffled(value), delta, site);
     }
-    /// The value of lane `source_lane` < 32, which may differ from lane to lane.
+    /// The value of lane `source_lane` < 32, which may differ between lanes.
     template <class T>
     HEADROOM_DEVICE T shuffle(std::uint32_t mask, T value, unsigned source_lane, Site site = Site::current()) {
         return native_.shuffle(mask, shuffled(value), source_lane, site);
     }
 
-    // --- Reductions, in an order that depends on threads() alone: neighbours first, then pairs of them, and so on. All
+    // --- Reductions, in an order that depends only on threads(): neighbours first, then pairs of them, and so on. All
     // callers get the same bits.
 
     /// Over the 32 lanes of a warp, all of which must call it. Five shuffles.
@@ -139,8 +138,8 @@ class Block {
         for (unsigned step = 1; step < kWarp; step *= 2) value = op(value, shuffle_xor(kFullWarp, value, step, site));
         return value;
     }
-    /// Over the block, all of whose threads must call it. Ten shuffles and two `sync`; `scratch` holds warps() elements
-    /// at least and may be used again at once. `identity` is op's neutral element: 0 for Sum, -infinity for Max.
+    /// Over the block; all its threads must call it. Ten shuffles and two `sync`. `scratch` holds at least warps()
+    /// elements and can be reused immediately. `identity` is op's neutral element: 0 for Sum, -infinity for Max.
     template <class T, class Op>
     HEADROOM_DEVICE T reduce(std::type_identity_t<T> value, Op op, std::type_identity_t<T> identity, Shared<T> scratch,
                              Site site = Site::current()) {
@@ -163,15 +162,15 @@ class Block {
 
     // --- Shared memory.
 
-    /// The next `count` elements of the block's arena, whose size the launch gives: `shared_size<T>(count)` for each
-    /// call. All threads must request the same regions in the same order. Not initialised. Begins at 32 bytes. Free.
+    /// The next `count` elements of the block's arena; the launch gives the arena's size, `shared_size<T>(count)` per
+    /// call. All threads must request the same regions in the same order. Uninitialised, aligned to 32 bytes. Free.
     template <class T>
     HEADROOM_DEVICE Shared<T> shared(std::size_t count, Site site = Site::current()) {
         return native_.template shared<T>(count, site);
     }
 
-    // --- Vectors: N elements by one instruction. The address must be a multiple of their size: the caller handles
-    // unaligned elements. The emulator reports a wrong address; a GPU kills the kernel.
+    // --- Vectors: N elements in one instruction. The address must be a multiple of their size; the caller handles
+    // unaligned elements. The emulator reports a misaligned address; a GPU kills the kernel.
 
     template <int N, class T>
     HEADROOM_DEVICE Vector<T, N> load(const T* p, Site site = Site::current()) {
@@ -191,7 +190,8 @@ class Block {
         native_.store(region, offset, vector, site);
     }
 
-    /// N elements of float, f16 or bf16 as f32: by accesses of 16 bytes (one, if all fit into less). Aligned likewise.
+    /// Loads N elements of float, f16 or bf16 as f32, in 16-byte accesses (one smaller access if they take less). Same
+    /// alignment.
     template <int N, class T>
     HEADROOM_DEVICE Floats<N> load_floats(const T* p, Site site = Site::current()) {
         constexpr int wide = N < kWide<T> ? N : kWide<T>;
@@ -209,7 +209,7 @@ class Block {
         }
         return values;
     }
-    /// The way back; each element is rounded once.
+    /// Stores them; each element is rounded once.
     template <class T, int N>
     HEADROOM_DEVICE void store_floats(T* p, const Floats<N>& values, Site site = Site::current()) {
         constexpr int wide = N < kWide<T> ? N : kWide<T>;
@@ -227,8 +227,8 @@ class Block {
         }
     }
 
-    // --- Atomics, relaxed; they return the old value. Floating-point sums come out in any order: not for results that
-    // must repeat bit for bit.
+    // --- Atomics, relaxed; they return the old value. Floating-point sums are added in any order, so not for results
+    // that must repeat bit for bit.
 
     /// float, int, unsigned, unsigned long long.
     template <class T>
@@ -251,19 +251,18 @@ class Block {
                                  std::type_identity_t<T> desired, Site site = Site::current()) {
         return native_.atomic_cas(native_.atomic_target(region, offset, site), expected, desired, site);
     }
-    /// Writes `value` for the host, too: a reader of it sees all earlier writes of this thread. unsigned.
+    /// Writes `value` so that the host sees it, too: a reader of it sees all earlier writes of this thread. unsigned.
     template <class T>
     HEADROOM_DEVICE void publish(T* p, std::type_identity_t<T> value, Site site = Site::current()) {
         native_.publish(p, value, site);
     }
 
-    // --- Tensor cores: a warp multiplies 16 x 16 tiles of f16 or bf16 and accumulates in f32, through nvcuda::wmma.
-    // A kernel for bf16 says `static constexpr int kCapability = kTensorCapability<bf16>`.
-    // All 32 lanes call with the same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from
-    // one row, or column, to the next) a multiple of 16 bytes. Which lane holds which element is the device's own, so
-    // only functions that are the same for all elements compute on fragments: `Accumulator::transform`, and `combine`
-    // with another accumulator, whose elements stand in the same places. The order of the 16 terms is the device's,
-    // too.
+    // --- Tensor cores: a warp multiplies 16 x 16 tiles of f16 or bf16 and accumulates in f32, through nvcuda::wmma. A
+    // kernel for bf16 declares `static constexpr int kCapability = kTensorCapability<bf16>`. All 32 lanes call with the
+    // same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from one row, or column, to the
+    // next) a multiple of 16 bytes. The assignment of elements to lanes depends on the device, so only functions that
+    // treat all elements alike can compute on fragments: `Accumulator::transform`, and `combine` with another
+    // accumulator, which has the same assignment. The order of the 16 terms depends on the device, too.
     //
     //     Tile<Operand::a, f16> a;  Tile<Operand::b, f16, Layout::column> b;  Accumulator sum;
     //     block.fill(sum, 0.0f);
@@ -286,7 +285,7 @@ class Block {
                                       const Tile<Operand::b, T, OrderB>& b, Site site = Site::current()) {
         native_.multiply_add(sum, a, b, site);
     }
-    /// By rows.
+    /// Row-major.
     HEADROOM_DEVICE void store_tile(float* p, const Accumulator& sum, unsigned stride, Site site = Site::current()) {
         native_.store(p, sum, stride, site);
     }

@@ -1,7 +1,6 @@
 #pragma once
-// The implementation of `Block` for nvcc: one intrinsic each. Only block.hpp includes it, and documents these
-// functions; the twin that checks them is emulated_backend.hpp. Needs compute capability 7.5, tiles of
-// bf16 8.0.
+// The implementation of `Block` for nvcc, one intrinsic each. Only block.hpp includes it, and documents the functions;
+// emulated_backend.hpp is its checking counterpart. Needs compute capability 7.5, or 8.0 for tiles of bf16.
 #include <mma.h>
 
 #include <cstdint>
@@ -170,8 +169,8 @@ class Native {
     }
 
   private:
-    // What load_matrix_sync is made of, but for the state space: nvcc 13.0 finds out for f16 alone that these addresses
-    // are in shared memory, and loads bf16 by four generic loads (and moves, to transpose) where one LDSM does it all.
+    // The loads of load_matrix_sync, with an explicit state space. nvcc 13.0 detects only for f16 that these addresses
+    // are in shared memory; bf16 it loads with four generic loads (and moves, to transpose) instead of one LDSM.
     template <Operand Which, Layout Order>
     HEADROOM_DEVICE static void load_bf16(unsigned* to, const bf16* p, unsigned stride) {
         const auto address = static_cast<unsigned>(__cvta_generic_to_shared(p));
@@ -198,7 +197,7 @@ class Native {
         }
     }
 
-    unsigned used_ = 0;  // of the arena, in bytes: a constant after inlining where the counts are
+    unsigned used_ = 0;  // bytes used of the arena; a constant after inlining if the counts are
 };
 
 }  // namespace headroom::kernels::device

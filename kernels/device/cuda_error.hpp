@@ -1,5 +1,5 @@
 #pragma once
-// What an error of CUDA's runtime means for a device. Only builds with nvcc have it.
+// Turns errors of CUDA's runtime into exceptions. Only in builds with nvcc.
 //
 //     check_cuda(&device, "cudaEventRecord", cudaEventRecord(event, stream));
 #include <cuda_runtime_api.h>
@@ -8,10 +8,9 @@
 
 namespace headroom::kernels {
 
-/// Does nothing for cudaSuccess. Errors: OutOfMemory if CUDA found no memory, on the device or page-locked, DeviceError
-/// for all else, or CaptureError while the device captures a graph; the message has CUDA's words. If CUDA says that the
-/// error is for good, the device (null: none) refuses all work from then on. Else work can go on: the failed call did
-/// nothing.
+/// Does nothing for cudaSuccess. Errors: OutOfMemory if CUDA is out of device or page-locked memory, CaptureError while
+/// the device captures a graph, DeviceError otherwise; the message includes CUDA's. If CUDA reports a permanent error,
+/// the device (null: none) refuses all later work. Otherwise the failed call did nothing, and work can go on.
 void check_cuda(CudaDevice* device, const char* call, cudaError_t error);
 
 }  // namespace headroom::kernels

@@ -1,5 +1,5 @@
 #pragma once
-// What CUDA must be told and asked about a kernel before its launches, once per kernel. Only builds with nvcc have it.
+// Per-kernel settings and limits that CUDA needs before a launch, queried once per kernel. Only in builds with nvcc.
 //
 //     CudaKernels& kernels = stream.state->get<CudaKernels>();
 //     check_cuda(&device, "launch", kernels.prepare(function, multiprocessors, shape));   // may lower shape.x
@@ -12,21 +12,21 @@
 
 namespace headroom::kernels {
 
-/// A stream's state: of one device.
+/// Part of a stream's state, for one device.
 class CudaKernels {
   public:
-    /// Lets the kernel have the shape's shared memory; the device is the current one. Where the shape says that the
-    /// kernel loops over its grid, takes away blocks that the device could not run at once with the others: these few
-    /// would begin after the others, on an otherwise idle device. `multiprocessors`: the device's.
+    /// Allows the kernel the shape's shared memory; the device must be current. If the shape says that the kernel loops
+    /// over its grid, removes blocks that the device could not run at once with the others: they would start late, on
+    /// an otherwise idle device. `multiprocessors`: the device's number of them.
     cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
 
   private:
     struct Kernel {
-        bool has_most = false;  ///< the kernel may have all the shared memory that the device can give a block
-        // Of the last launch that looped.
+        bool has_most = false;  ///< the kernel may use the largest shared memory of a block
+        // From the last launch that looped.
         unsigned threads = 0;
         std::size_t shared = 0;
-        int blocks = 0;  ///< that a multiprocessor holds at once
+        int blocks = 0;  ///< blocks that a multiprocessor holds at once
     };
     std::unordered_map<const void*, Kernel> kernels_;
 };

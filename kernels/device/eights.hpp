@@ -1,7 +1,7 @@
 #pragma once
-// Arrays of f32, f16 and bf16 in groups of eight elements, which kernels that map elements read and write by accesses
-// of 16 bytes: f32 by two, halves by one. The dtypes are known at run time only; all threads bring the same. Not for
-// arrays whose innermost elements are not neighbours or do not begin at 16 bytes: `Strided` takes those one by one.
+// Arrays of f32, f16 and bf16 in groups of eight elements, for element-wise kernels with 16-byte accesses: two for f32,
+// one for halves. The dtypes are known only at run time, and must be the same for all threads. The innermost elements
+// must be neighbours and start at multiples of 16 bytes: `Strided` handles other arrays element by element.
 //
 //     const Eights<2> at({&y, &x});                               // host; the output first
 //     if (at.possible()) launch(stream, ..., Twice{}, at);
@@ -35,9 +35,9 @@ HEADROOM_DEVICE void store_eight(Block& block, void* p, Dtype dtype, std::int64_
     block.store_floats(static_cast<float*>(p) + offset, values);
 }
 
-/// True if elements can be moved in groups that begin at multiples of `bytes` in memory: for each operand of the walk
-/// neighbours (or, all but the first, one element repeated), and rows that begin there. The caller checks the length of
-/// rows.
+/// True if elements can be accessed in groups that start at multiples of `bytes` in memory: for each operand of the
+/// walk the elements are neighbours (or, except for the first operand, one repeated element) and rows start at such a
+/// multiple. The caller checks the length of rows.
 inline bool rows_aligned(const kernels::Walk& walk, const View* const* views, int operands, std::int64_t bytes) {
     for (int k = 0; k < operands; ++k) {
         const auto size = static_cast<std::int64_t>(size_of(views[k]->dtype));
@@ -67,7 +67,7 @@ StridedAxes<N> grouped(const kernels::Walk& walk, std::int64_t width) {
     return StridedAxes<N>(kernels::Walk(pointers, N, kernels::Walk::Order::shape), N);
 }
 
-/// N arrays of one shape, or broadcast to that of the first. Trivially copyable.
+/// N arrays of one shape, or broadcast to the first one's. Trivially copyable.
 template <int N>
 class Eights {
   public:
@@ -98,12 +98,12 @@ class Eights {
         store_eight(block, data_[operand], dtype_[operand], offsets[operand], values);
     }
 
-    /// The element behind the groups for a thread, counted along the grid; -1 if there is none.
+    /// The leftover element of a thread, counted along the grid; -1 if there is none.
     HEADROOM_DEVICE std::int64_t rest(std::int64_t thread) const {
         const std::int64_t i = 8 * groups() + thread;
         return i < elements_ ? i : -1;
     }
-    /// For elements of `rest`.
+    /// For elements from `rest`.
     HEADROOM_DEVICE float load_one(int operand, std::int64_t i) const {
         return load_as<float>(data_[operand], dtype_[operand], repeats_[operand] ? 0 : i);
     }

@@ -1,7 +1,7 @@
 #pragma once
-// One element of any dtype, to and from the type that a kernel computes in, where the dtype is known at run time only:
-// for the general path of a kernel, whose fast path reads vectors of one dtype. The rules are those of `convert.hpp`.
-// All threads should bring the same dtype: then the branches cost next to nothing.
+// Converts single elements between a dtype known only at run time and the compute type of a kernel. For a kernel's
+// general path; its fast path reads vectors of one dtype. The rules are those of `convert.hpp`. All threads should pass
+// the same dtype: then the branches cost next to nothing.
 //
 //     const float x = load_as<float>(p, dtype, i);        // T: float, double or std::int64_t
 //     store_as<float>(q, dtype, i, 2 * x);
@@ -14,7 +14,7 @@
 
 namespace headroom::kernels::device {
 
-/// A float, rounded such that rounding it again to f16 or bf16 is exact rounding (see `to_float_odd`).
+/// A float rounded so that a second rounding, to f16 or bf16, gives the correctly rounded result (see `to_float_odd`).
 template <class T>
 HEADROOM_DEVICE float narrowed(T x) {
     if constexpr (std::is_same_v<T, double>) {
@@ -76,7 +76,7 @@ HEADROOM_DEVICE T load_as(const void* p, Dtype dtype, std::int64_t index) {
     return from_element<T>(static_cast<const float*>(p)[index]);
 }
 
-/// Makes element `index` of the array at `p` the nearest to `value`.
+/// Sets element `index` of the array at `p` to the value nearest to `value`.
 template <class T>
 HEADROOM_DEVICE void store_as(void* p, Dtype dtype, std::int64_t index, std::type_identity_t<T> value) {
     switch (dtype) {
@@ -107,7 +107,7 @@ HEADROOM_DEVICE void store_as(void* p, Dtype dtype, std::int64_t index, std::typ
     static_cast<float*>(p)[index] = to_element<float>(value);
 }
 
-/// target = beta target + value, as all kernels with a beta have it: 0 does not read.
+/// target = beta target + value, the rule of all kernels with a beta: with 0, the target is not read.
 template <class T>
 HEADROOM_DEVICE void accumulate_as(void* p, Dtype dtype, std::int64_t index, float beta,
                                    std::type_identity_t<T> value) {

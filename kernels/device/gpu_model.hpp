@@ -1,6 +1,6 @@
 #pragma once
-// GPUs by name, with the figures that a rehearsal and a plan need where the GPU is absent. A GPU that is present says
-// most of them itself; its rates are those of the most similar GPU here.
+// GPUs by name, with the figures that a rehearsal and a plan need if the GPU is absent. A present GPU reports most of
+// them itself; its rates are taken from the most similar GPU here.
 //
 //     const GpuModel& card = kernels::gpu_model("RTX 2080 Ti");
 //     Profile profile = Profile::gpu(card);
@@ -11,36 +11,36 @@
 
 namespace headroom::kernels {
 
-/// What a GPU does in a second at best, by its data sheet: dense products that are summed in f32.
+/// A GPU's peak rates per second from its data sheet: dense products with sums in f32.
 struct GpuRates {
     double f32 = 0;        ///< operations on f32, without tensor cores
     double tf32 = 0;       ///< operations on f32 rounded to TF32; `f32` where there is no TF32
     double half = 0;       ///< operations on f16 (and bf16)
     double memory = 0;     ///< bytes read or written
-    double host_link = 0;  ///< bytes copied from or to the host, in one direction
+    double host_link = 0;  ///< bytes copied to or from the host, in one direction
 
     bool operator==(const GpuRates&) const = default;
 };
 
 struct GpuModel {
     std::string name = {};         ///< "RTX 2080 Ti"
-    std::size_t memory_bytes = 0;  ///< that CUDA reports as the total: less than the box says
+    std::size_t memory_bytes = 0;  ///< total reported by CUDA: less than the nominal size
     int capability = 0;            ///< compute capability: 75 for 7.5; 0: no GPU
     int multiprocessors = 0;
-    std::size_t shared_bytes = 0;  ///< the most shared memory that a block may have
+    std::size_t shared_bytes = 0;  ///< largest shared memory of a block
     GpuRates rates = {};
 
     bool operator==(const GpuModel&) const = default;
 };
 
-/// The GPUs that are known.
+/// All known GPUs.
 std::span<const GpuModel> gpu_models();
 
-/// Capital letters, spaces and dashes do not count: "rtx-2080-ti". Errors: Error, with the names that are known.
+/// Finds a GPU by name; case, spaces and dashes don't matter: "rtx-2080-ti". Errors: Error that lists the known names.
 const GpuModel& gpu_model(std::string_view name);
 
-/// The known GPU whose rates stand for another one's: of the nearest compute capability, then with the nearest number
-/// of multiprocessors, then with the nearest amount of memory.
+/// The known GPU whose rates stand in for an unknown one's: nearest in compute capability, then in number of
+/// multiprocessors, then in memory size.
 const GpuModel& nearest_gpu(int capability, int multiprocessors, std::size_t memory_bytes);
 
 /// "7.5".

@@ -1,7 +1,7 @@
 #pragma once
-// Images [N, C, H, W] for CUDA kernels that compute a result from several pixels: one thread for an element of the
-// result, or for eight neighbouring channels of it, in the order of the result's memory. The other images have the same
-// N and C, and any H and W. Made on the host, handed to a kernel by value.
+// Images [N, C, H, W] for CUDA kernels that compute a result from several pixels: one thread per element of the result,
+// or per eight neighbouring channels of it, in the memory order of the result. The other images have the same N and C,
+// and any H and W. Created on the host, passed to a kernel by value.
 //
 //     const Images<2> images({&y, &x}, width);                    // host; the result first
 //     for (std::int64_t i = block.global_thread(); i < images.numel(); i += block.global_threads()) {
@@ -18,9 +18,9 @@
 
 namespace headroom::kernels::device {
 
-inline constexpr unsigned kImageThreads = 256;  ///< of a block
+inline constexpr unsigned kImageThreads = 256;  ///< threads per block
 
-/// True if eight neighbouring channels of each pixel can be moved by accesses of up to 16 bytes.
+/// True if eight neighbouring channels of each pixel can be accessed in units of up to 16 bytes.
 inline bool takes_eight_channels(const View& x) {
     const auto size = static_cast<std::int64_t>(size_of(x.dtype)), bytes = std::min<std::int64_t>(16, 8 * size);
     bool aligned = std::bit_cast<std::uintptr_t>(x.data) % static_cast<std::uintptr_t>(bytes) == 0;
@@ -29,7 +29,7 @@ inline bool takes_eight_channels(const View& x) {
     return aligned && moved && x.stride(1) == 1 && x.size(1) % 8 == 0;
 }
 
-/// W neighbouring channels of an image that is `takes_eight_channels` where W is 8.
+/// W neighbouring channels; with W = 8, the image must be `takes_eight_channels`.
 template <class C, int W>
 HEADROOM_DEVICE Items<C, W> load_channels(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
     if constexpr (W == 8) {
@@ -38,7 +38,7 @@ HEADROOM_DEVICE Items<C, W> load_channels(Block& block, const void* p, Dtype dty
         return {{load_as<C>(p, dtype, offset)}};
     }
 }
-/// p = beta p + values; 0 does not read.
+/// p = beta p + values; with beta = 0, p is not read.
 template <class C, int W>
 HEADROOM_DEVICE void store_channels(Block& block, void* p, Dtype dtype, std::int64_t offset, float beta,
                                     Items<C, W> values) {
@@ -59,7 +59,7 @@ template <int N>
 class Images {
   public:
     static_assert(N + 2 <= kernels::kMaxOperands);
-    /// A place in the result, and the other images' elements of the same image and channel.
+    /// A position in the result, and the offsets of the same image and channel in the other images.
     struct Place {
         std::int64_t offset[N];
         std::int64_t h, w;
@@ -102,13 +102,13 @@ class Images {
     HEADROOM_DEVICE Items<C, W> load(Block& block, int k, const Place& at, std::int64_t h, std::int64_t w) const {
         return load_channels<C, W>(block, data_[k], dtype_[k], at.offset[k] + h * row_[k] + w * column_[k]);
     }
-    /// The result: beta times what is there + values; 0 does not read.
+    /// result = beta * result + values; with beta = 0, it is not read.
     template <class C, int W>
     HEADROOM_DEVICE void store(Block& block, const Place& at, float beta, const Items<C, W>& values) const {
         store_channels<C, W>(block, data_[0], dtype_[0], at.offset[0], beta, values);
     }
 
-    /// W small whole numbers of image k: bytes where W is 8.
+    /// W small integers of image k; bytes if W is 8.
     template <int W>
     HEADROOM_DEVICE void load_numbers(Block& block, int k, const Place& at, std::int64_t h, std::int64_t w,
                                       int (&numbers)[W]) const {
@@ -141,7 +141,7 @@ class Images {
     std::int64_t row_[N], column_[N];
 };
 
-/// Starts `Kernel<C, W>{parameters}` for the images, with W = 8 where all of them allow it.
+/// Launches `Kernel<C, W>{parameters}` for the images, with W = 8 if all of them allow it.
 template <template <class, int> class Kernel, int N, class... Parameters>
 void launch_images(CudaStream& stream, Dtype compute, const View* const (&views)[N], const Parameters&... parameters) {
     const auto start = [&]<class C, int W>(Kernel<C, W> kernel) {

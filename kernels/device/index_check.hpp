@@ -1,6 +1,6 @@
 #pragma once
-// Kernels note the first index out of range for the host, which throws when it next waits, and go on with index 0. Only
-// kernels include this.
+// Kernels report the first index out of range to the host, which throws when it next waits, and continue with index 0.
+// Only kernels include this.
 //
 //     const IndexCheck check = index_check(stream, "embedding: index", rows);      // host
 //     const std::int64_t row = check(block, ids[i], i);                            // kernel: in [0, rows)
@@ -18,7 +18,7 @@ struct IndexCheck {
     std::uint32_t path;
     std::int64_t first = 0;
 
-    /// `value` if it is in [first, bound), else 0, and the first such value is noted with its position.
+    /// Returns `value` if it is in [first, bound), else 0 after recording the first such value with its position.
     HEADROOM_DEVICE std::int64_t operator()(Block& block, std::int64_t value, std::int64_t position,
                                             Site site = Site::current()) const {
         if (value >= first && value < bound) return value;
@@ -35,7 +35,7 @@ struct IndexCheck {
     }
 };
 
-/// `what` must be a literal.
+/// `what` must be a string literal.
 inline IndexCheck index_check(const CudaStream& stream, const char* what, std::int64_t bound, std::int64_t first = 0) {
     return {stream.device->index_error(), what, bound, stream.path, first};
 }

@@ -1,15 +1,14 @@
 #pragma once
-// All kernels start here. With nvcc: as a `__global__` template around the functor, on a CUDA stream. Elsewhere: in the
-// emulator that stands in for the stream. Only sources named .cu include this.
+// Launches kernels. With nvcc: a `__global__` template around the functor, on a CUDA stream. Otherwise: the emulator in
+// place of the stream. Only .cu sources include this.
 //
 //     void scale(CudaStream& stream, float* x, float factor, std::int64_t n) {
 //         device::launch(stream, {.x = grid_for(stream, n, 256), .loops = true, .threads = 256}, Scale{}, x, factor, n);
 //     }
 //
-// The functor and its arguments are copied to the device: plain values and pointers. A functor that never runs with
-// more than some number of threads says so with `static constexpr unsigned kMaxThreads`, and gets more registers for
-// it. One that needs a later GPU than others says so with `static constexpr int kCapability`, and is not compiled for
-// older ones.
+// The functor and its arguments are copied to the device: plain values and pointers. A functor with an upper limit of
+// threads per block declares `static constexpr unsigned kMaxThreads` and gets more registers. One that needs a newer
+// GPU declares `static constexpr int kCapability` and is not compiled for older ones.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -65,7 +64,8 @@ void enqueue(Stream stream, CudaDevice* device, CudaKernels& kernels, LaunchShap
     const auto function = entry<Kernel, Args...>;
     const int multiprocessors = device != nullptr ? device->properties().multiprocessors : 1;
     check_cuda(device, "launch", kernels.prepare(reinterpret_cast<const void*>(function), multiprocessors, shape));
-    cudaGetLastError();  // of an earlier call, maybe on another device: the next one is to tell of this launch alone
+    // Clears an earlier error, maybe of another device, so that the next check reports only this launch.
+    cudaGetLastError();
     function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(args..., kernel);
     check_cuda(device, "launch", cudaGetLastError());
 }
@@ -97,9 +97,9 @@ bool runs(const LaunchShape& shape) {
 }
 
 /// Starts `kernel(block, args...)` for every thread of the shape, in stream order; an empty grid starts nothing.
-/// ShapeError where a GPU could not run the shape or it has more threads than the kernel's kMaxThreads, DeviceError if
-/// CUDA refuses the launch. The emulator runs the kernel before it returns, unless a test delays it
-/// (emulated_queues.hpp), and throws an error if the kernel breaks a rule.
+/// Errors: ShapeError if a GPU could not run the shape or it has more threads than the kernel's kMaxThreads;
+/// DeviceError if CUDA refuses the launch. The emulator runs the kernel before it returns, unless a test delays it
+/// (emulated_queues.hpp), and throws if the kernel breaks a rule.
 template <class Kernel, class... Args>
 void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     if (!runs<Kernel>(shape)) return;
@@ -111,10 +111,10 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
 #endif
 }
 
-/// The same on a context's stream. Errors: ShapeError also for more shared memory than this device has, DeviceError if
-/// the kernel needs a later GPU, OutOfMemory if
-/// there is no room for the kernel's code; after a DeviceError of a kernel that breaks a rule (emulated) or of a fault
-/// that CUDA reports (also of an earlier kernel, unless CUDA_LAUNCH_BLOCKING=1) the device refuses all later work.
+/// The same on a context's stream. Errors: also ShapeError for more shared memory than this device has, DeviceError if
+/// the kernel needs a newer GPU, OutOfMemory if there is no room for the kernel's code. After a DeviceError for a
+/// kernel that breaks a rule (emulated) or for a fault reported by CUDA (possibly of an earlier kernel, unless
+/// CUDA_LAUNCH_BLOCKING=1), the device refuses all later work.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
@@ -137,9 +137,9 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
 #endif
 }
 
-/// Blocks for a loop over `count` elements with the size of the grid as its step: enough for `per_block` elements each,
-/// but no more than a GPU can ever run at once; a launch that `loops` takes no more than it can run of the kernel. Not
-/// for sums: their order may not depend on the device.
+/// Number of blocks for a grid-stride loop over `count` elements: enough for `per_block` elements each, but no more
+/// than any GPU can run at once; for a launch that `loops`, no more than this one can run of the kernel. Not for sums:
+/// their order must not depend on the device.
 inline std::uint32_t grid_for(const CudaStream& stream, std::int64_t count, std::int64_t per_block) {
     const CudaProperties& gpu = stream.device->properties();
     const std::int64_t most = std::int64_t{gpu.blocks} * gpu.multiprocessors;

@@ -1,6 +1,6 @@
 #pragma once
-// Which of a library's plans was found fastest for which call, in memory and as lines of a file that other choices
-// share. Plain C++: only the library interprets a plan's name.
+// The fastest known plan of a library for each call, in memory and as lines of a file that it shares with other
+// choices. Plain C++: only the library interprets a plan's name.
 //
 //     struct Problem {
 //         static constexpr std::string_view kind = "attention";     // how its lines begin
@@ -20,18 +20,18 @@ class PlanTable {
     explicit PlanTable(std::string_view kind) : kind_(kind) {}
 
     std::size_t size() const { return plans_.size(); }
-    /// A line for each choice; it begins with the kind.
+    /// Writes one line per choice; each begins with the kind.
     void write(std::ostream& file) const;
-    /// Adds the choice of such a line, unless the problem has one already. False if the line is not one.
+    /// Adds the choice from such a line, unless the problem already has one. False if the line is of another kind.
     bool read(const std::string& line);
-    /// Adds lines to the file. Errors: FileError if it can't be written.
+    /// Appends the lines to the file. Errors: FileError if it can't be written.
     void append(const std::string& path) const;
-    /// Adds the choices of the file, whose other lines are left to others. Errors: FileError if it can't be read, or a
-    /// line is damaged.
+    /// Adds the choices of the file and ignores its other lines. Errors: FileError if it can't be read or a line is
+    /// damaged.
     void load(const std::string& path);
 
   protected:
-    std::map<std::string, std::string> plans_;  ///< by their problem, as the file writes it
+    std::map<std::string, std::string> plans_;  ///< by problem, as written to the file
 
   private:
     std::string_view kind_;

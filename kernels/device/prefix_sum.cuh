@@ -11,8 +11,8 @@
 
 namespace headroom::kernels::device {
 
-/// The sum of the values of the threads up to this one, in an order that the number of threads sets; `total` becomes
-/// that of all. All threads call it; two `sync`. `sums` holds an element per warp.
+/// The sum of the values of all threads up to and including this one, in an order fixed by the number of threads;
+/// `total` receives the sum of all. All threads call it; two `sync`. `sums` holds one element per warp.
 template <class T>
 HEADROOM_DEVICE T sum_up_to(Block& block, T value, Shared<T> sums, T& total) {
     T sum = value;
@@ -33,7 +33,7 @@ HEADROOM_DEVICE T sum_up_to(Block& block, T value, Shared<T> sums, T& total) {
     return sum;
 }
 
-/// The same of the threads before this one, for integers.
+/// The same for the threads before this one, for integers.
 HEADROOM_DEVICE std::uint32_t sum_before(Block& block, std::uint32_t value, Shared<std::uint32_t> sums,
                                          std::uint32_t& total) {
     return sum_up_to(block, value, sums, total) - value;

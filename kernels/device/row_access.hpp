@@ -1,16 +1,16 @@
 #pragma once
-// Access to rows for kernels that work along the last axis, in two ways with the same functions: `Wide<T>`, 16 bytes at
-// a time, for neighbouring elements of f32, f16 or bf16; `General<C>`, one by one, for any dtypes and strides. A kernel
-// is a template over the way. A row consists of vectors, the way's kWidth elements each.
+// Two ways to access rows, with the same functions, for kernels that work along the last axis. `Wide<T>` accesses 16
+// bytes at a time, for neighbouring elements of f32, f16 or bf16; `General<C>` accesses single elements of any dtype
+// and stride. A kernel is a template over the way. A row consists of vectors of the way's kWidth elements.
 //
 //     template <class Way> ... operator()(Block& block, typename Way::Rows x, typename Way::Target y, ...) const {
 //         const auto in = x.row(i, true);
 //         const auto out = y.row(i, true);
 //         for (auto v = in.index(thread); v < in.vectors(); v += threads) out.store(block, v, 0, in.load(block, v, 0));
 //
-// Rows may begin anywhere: a wide row's vectors are cut at addresses that are multiples of 16, elements of the first
-// and the last vector are accessed one by one where these reach beyond the row. All of a kernel's wide rows must be
-// cut at the same elements (`same_cuts`).
+// Rows may begin anywhere. A wide row is cut into vectors at addresses that are multiples of 16; where its first and
+// last vector reach beyond the row, elements are accessed one by one. All wide rows of a kernel must be cut at the same
+// elements (`same_cuts`).
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -27,12 +27,12 @@ struct Numbers {
     HEADROOM_DEVICE C& operator[](int i) { return at[i]; }
     HEADROOM_DEVICE const C& operator[](int i) const { return at[i]; }
 };
-/// A vector's elements in the type of computation.
+/// A vector's elements in the compute type.
 template <class C, int N>
 using Items = std::conditional_t<std::is_same_v<C, float>, Floats<N>, Numbers<C, N>>;
 
-/// The same address, known to be in global memory; not null. nvcc forgets that where a row may be of two dtypes or not
-/// exist, and accesses it generically.
+/// The same address, known to be in global memory; not null. nvcc loses that knowledge if a row may have two dtypes or
+/// not exist, and would use generic accesses.
 template <class T>
 HEADROOM_DEVICE T* global(T* p) {
 #if defined(__CUDACC__)
@@ -43,7 +43,8 @@ HEADROOM_DEVICE T* global(T* p) {
 #endif
 }
 
-/// Elements [i, i + N) of p, `otherwise` for those outside of [begin, end). p + i is a multiple of the vector's size.
+/// Elements [i, i + N) of p, with `otherwise` for those outside [begin, end). p + i must be a multiple of the vector's
+/// size.
 template <int N, class T>
 HEADROOM_DEVICE Floats<N> load_span(Block& block, const T* p, int i, int begin, int end, float otherwise) {
     p = global(p);
@@ -54,7 +55,7 @@ HEADROOM_DEVICE Floats<N> load_span(Block& block, const T* p, int i, int begin, 
     return values;
 }
 
-/// The way back: p = beta p + values; 0 does not read.
+/// The same for stores: p = beta p + values; with beta = 0, p is not read.
 template <int N, class T>
 HEADROOM_DEVICE void store_span(Block& block, T* p, int i, int begin, int end, float beta, Floats<N> values) {
     p = global(p);
@@ -69,16 +70,16 @@ HEADROOM_DEVICE void store_span(Block& block, T* p, int i, int begin, int end, f
         if (i + k >= begin && i + k < end) p[i + k] = rounded<T>(values[k]);
 }
 
-/// The place of a row in its vectors: elements [begin, end), counted from the first vector's first.
+/// The position of a row in its vectors: elements [begin, end), counted from the start of the first vector.
 template <int Width>
 struct WideSpan {
     int begin, end;
     HEADROOM_DEVICE int index(unsigned thread) const { return static_cast<int>(thread); }
     HEADROOM_DEVICE int vectors() const { return (end + Width - 1) / Width; }
     HEADROOM_DEVICE bool whole(int v) const { return v * Width >= begin && v * Width + Width <= end; }
-    /// Element k of vector v is one of the row.
+    /// True if element k of vector v belongs to the row.
     HEADROOM_DEVICE bool holds(int v, int k) const { return v * Width + k >= begin && v * Width + k < end; }
-    /// The place of element i of the row in vector v: outside of [0, Width) if it is not in it.
+    /// The position of the row's element i in vector v; outside [0, Width) if it is in another vector.
     HEADROOM_DEVICE std::int64_t place(int v, std::int64_t i) const { return begin + i - v * Width; }
 };
 
@@ -91,7 +92,7 @@ struct Wide {
     static constexpr int kKept = 4;
     static constexpr int kKeptOfTwo = 16 / kWidth;
 
-    /// A vector as it lies in memory: 16 bytes.
+    /// A vector as stored in memory: 16 bytes.
     using Packed = Vector<T, kWidth>;
     HEADROOM_DEVICE static Floats<kWidth> unpacked(const Packed& packed) {
         Floats<kWidth> values;
@@ -105,7 +106,7 @@ struct Wide {
         HEADROOM_DEVICE Floats<kWidth> load(Block& block, int v, float otherwise) const {
             return load_span<kWidth>(block, base, v * kWidth, this->begin, this->end, otherwise);
         }
-        /// Zeros outside of the row.
+        /// Zeros outside the row.
         HEADROOM_DEVICE Packed packed(Block& block, int v) const {
             const T* const p = global(base);
             if (this->whole(v)) return block.load<kWidth>(p + v * kWidth);
@@ -126,7 +127,7 @@ struct Wide {
             if (!kIsF32 && dtype == Dtype::f32) return store_elements<float>(block, v, beta, values);
             store_elements<T>(block, v, beta, values);
         }
-        /// Zeros outside of the row. Not for f32 beside halves, which would be rounded.
+        /// Zeros outside the row. Not for f32 beside halves, which would be rounded.
         HEADROOM_DEVICE Packed packed(Block& block, int v) const {
             if (kIsF32 && dtype == Dtype::f16) return widened<f16>(block, v);
             if (kIsF32 && dtype == Dtype::bf16) return widened<bf16>(block, v);
@@ -166,8 +167,8 @@ struct Wide {
       private:
         device::Rows rows_;
     };
-    /// Rows to write, or to read beside the kernel's own: of T, f32 beside halves, or halves beside f32. Of another
-    /// width than T's only where rows begin at multiples of 16 bytes.
+    /// Rows to write, or to read beside the kernel's own: of T, f32 beside halves, or halves beside f32. If their
+    /// element size differs from T's, rows must start at multiples of 16 bytes.
     class Others {
       public:
         explicit Others(const View& view) : rows_(view) {}
@@ -186,7 +187,7 @@ struct Wide {
     };
     using TargetRow = OtherRow;
     using Target = Others;
-    /// A vector over the last axis in T or f32, beginning at a multiple of 16 bytes; a constant in place of null.
+    /// A vector over the last axis in T or f32 that starts at a multiple of 16 bytes; null stands for a constant.
     class Weights {
       public:
         Weights(const View* view, std::int64_t length)
@@ -272,13 +273,13 @@ struct General {
 
 // --- The host's choice.
 
-/// The elements of a row are neighbours of a dtype that is moved in vectors.
+/// True if the elements of a row are neighbours and of a dtype with vector access.
 inline bool has_wide_rows(const View& x) {
     const bool kind = x.dtype == Dtype::f32 || is_half(x.dtype);
     const int last = x.rank() - 1;
     return kind && (last < 0 || x.shape[last] <= 1 || (x.strides[last] == 1 && x.shape[last] < (1 << 30)));
 }
-/// Rows of x and y, both wide and of one dtype, are cut at the same elements.
+/// True if rows of x and y, both wide and of one dtype, are cut at the same elements.
 inline bool same_cuts(const View& x, const View& y) {
     const auto distance = std::bit_cast<std::uintptr_t>(x.data) - std::bit_cast<std::uintptr_t>(y.data);
     bool same = has_wide_rows(x) && has_wide_rows(y) && x.dtype == y.dtype && distance % 16 == 0;
@@ -288,24 +289,24 @@ inline bool same_cuts(const View& x, const View& y) {
     }
     return same;
 }
-/// Rows that begin at multiples of 16 bytes.
+/// True if rows start at multiples of 16 bytes.
 inline bool has_aligned_rows(const View& x) { return has_wide_rows(x) && Rows(x).vectors(); }
-/// `y` may be the target of a kernel whose rows are cut as x's.
+/// True if `y` can be the target of a kernel whose rows are cut like x's.
 inline bool is_wide_target(const View& x, const View& y) {
     if (x.dtype == y.dtype) return same_cuts(x, y);
     return (x.dtype == Dtype::f32 || y.dtype == Dtype::f32) && has_aligned_rows(x) && has_aligned_rows(y);
 }
-/// `y` may be read beside x by such a kernel.
+/// True if such a kernel can read `y` beside x.
 inline bool is_wide_source(const View& x, const View& y) {
     return (x.dtype == y.dtype || x.dtype == Dtype::f32) && is_wide_target(x, y);
 }
-/// `weight`, null or a vector over the last axis, may stand beside aligned rows of x.
+/// True if `weight`, null or a vector over the last axis, can be used with aligned rows of x.
 inline bool is_wide_weight(const View& x, const View* weight) {
     return weight == nullptr ||
            ((weight->dtype == x.dtype || weight->dtype == Dtype::f32) && has_aligned_rows(*weight));
 }
 
-/// Accesses that a row of `length` elements takes at most.
+/// The most accesses that a row of `length` elements takes.
 template <class Way>
 constexpr std::int64_t vectors_of(std::int64_t length) {
     return (length + 2 * (Way::kWidth - 1)) / Way::kWidth;

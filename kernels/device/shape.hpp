@@ -1,5 +1,5 @@
 #pragma once
-// The shape of a launch: a grid of blocks in up to three dimensions, threads per block in one. Both sides of a launch
+// The shape of a launch: a grid of blocks in up to three dimensions, and threads per block in one. Host and device code
 // use it, so it is plain C++.
 //
 //     LaunchShape shape{.x = blocks_for(rows, 4), .threads = 128, .shared_bytes = shared_size<float>(128)};
@@ -10,20 +10,20 @@
 namespace headroom::kernels::device {
 
 inline constexpr unsigned kWarp = 32;
-/// The least compute capability (75 for 7.5) that kernels are compiled for, and the least with bf16 and TF32 on tensor
-/// cores.
+/// The lowest compute capability (75 for 7.5) that kernels are compiled for, and the lowest with bf16 and TF32 on
+/// tensor cores.
 inline constexpr int kLeastCapability = 75, kBf16Capability = 80;
-/// The shared memory of a block on compute capability 8.0, and no less on later ones except 8.6, 8.9 and 12.0 (99 KiB):
-/// a launch on a device is held to what that device has.
+/// Shared memory of a block on compute capability 8.0. Later ones have at least as much, except 8.6, 8.9 and 12.0 (99
+/// KiB); a launch is checked against its own device.
 inline constexpr std::size_t kMostShared = 163 * 1024;
-/// The same on compute capability 7.5: every kernel has a form that takes no more, unless it needs a later GPU.
+/// The same for compute capability 7.5: every kernel has a form that needs no more, unless it requires a newer GPU.
 inline constexpr std::size_t kLeastShared = 64 * 1024;
-/// Each region of shared memory begins at a multiple of this, as loads of tensor cores require.
+/// Each region of shared memory starts at a multiple of this, as tensor-core loads require.
 inline constexpr std::size_t kSharedAlign = 32;
 
 struct LaunchShape {
     std::uint32_t x = 1;           ///< blocks. 0 in x, y or z: nothing is launched
-    bool loops = false;            ///< the kernel does the same with fewer blocks in x, see `grid_for`
+    bool loops = false;            ///< the kernel gives the same result with fewer blocks in x, see `grid_for`
     std::uint32_t y = 1, z = 1;    ///< at most 65535
     std::uint32_t threads = 128;   ///< per block: a multiple of 32, at most 1024
     std::size_t shared_bytes = 0;  ///< sum of `shared_size` over the kernel's calls of `shared`
@@ -35,13 +35,13 @@ constexpr std::size_t shared_size(std::size_t count) {
     return (count * sizeof(T) + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
 }
 
-/// Blocks that cover `count` elements with `per_block` each: the quotient, rounded up; 2^32 - 1, which no launch takes,
-/// if there are more.
+/// Blocks needed for `count` elements with `per_block` each, rounded up; 2^32 - 1, which no launch accepts, if there
+/// are more.
 constexpr std::uint32_t blocks_for(std::int64_t count, std::int64_t per_block) {
     return static_cast<std::uint32_t>(std::min<std::int64_t>((count + per_block - 1) / per_block, 0xffffffff));
 }
 
-/// Null if a GPU can run this shape, else what is wrong with it.
+/// Null if a GPU can run this shape, else the problem with it.
 constexpr const char* problem_with(const LaunchShape& shape) {
     if (shape.threads == 0 || shape.threads > 1024 || shape.threads % kWarp != 0)
         return "threads per block must be a multiple of 32 up to 1024";

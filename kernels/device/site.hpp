@@ -1,6 +1,7 @@
 #pragma once
-// The place of a call in a kernel's source. The emulator matches collective calls by it and names it in its reports; on
-// a GPU it is empty and leaves no trace in the machine code. Kernels never write one: it is a default argument.
+// The source location of a call in a kernel. The emulator uses it to match collective calls and to name them in
+// reports; on a GPU it is empty and leaves no trace in the machine code. Kernels never write one: it is a default
+// argument.
 //
 //     template <int N, class T> HEADROOM_DEVICE Vector<T, N> load(const T* p, Site site = Site::current());
 #if !defined(__CUDACC__)
@@ -22,7 +23,7 @@ struct Site {
 #elif defined(__cpp_lib_source_location)
 using Site = std::source_location;
 #else
-class Site {  // clang before 16 has the parts only
+class Site {  // clang before 16 has only the parts
   public:
     static constexpr Site current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE(),
                                   unsigned column = __builtin_COLUMN()) {

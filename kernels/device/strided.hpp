@@ -1,7 +1,7 @@
 #pragma once
-// Offsets of the elements of arrays with any strides, as kernels compute them: `Strided` for kernels that map elements
-// (merged and sorted axes, see walk.hpp), `Rows` for those that work along the last axis. Made on the host, handed to a
-// kernel by value. Not for arrays without gaps: there an element's number is its offset.
+// Element offsets of arrays with any strides, for kernels: `Strided` for element-wise kernels (merged and sorted axes,
+// see walk.hpp), `Rows` for kernels along the last axis. Created on the host, passed to a kernel by value. Not needed
+// for arrays without gaps, where an element's number is its offset.
 //
 //     const Strided<2> at({&y, &x});                              // host; the output first
 //     launch(stream, ..., Neg{}, at);
@@ -24,7 +24,7 @@
 
 namespace headroom::kernels::device {
 
-/// Division by a number known on the host: a multiplication and a shift (Granlund and Montgomery 1994).
+/// Division by a number known on the host, as a multiplication and a shift (Granlund and Montgomery 1994).
 class Divisor {
   public:
     Divisor() = default;
@@ -43,13 +43,13 @@ class Divisor {
         const auto high = static_cast<std::uint32_t>((std::uint64_t{n} * narrow_) >> 32);
         return (high + n) >> shift_;
     }
-    /// The same below 2^63.
+    /// The same for n and value() below 2^63.
     HEADROOM_DEVICE std::uint64_t divide(std::uint64_t n) const { return (high_product(n, wide_) + n) >> shift_; }
 
   private:
     __extension__ typedef unsigned __int128 Wide;
 
-    /// The upper half of the product of 128 bits.
+    /// The upper half of the 128-bit product.
     HEADROOM_DEVICE static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #if defined(__CUDACC__)
         return __umul64hi(a, b);
@@ -63,7 +63,7 @@ class Divisor {
     std::uint32_t shift_ = 0;
 };
 
-/// N offsets, in elements. Index it with constants and loop variables of unrolled loops only.
+/// N offsets, in elements. Index it only with constants and loop variables of unrolled loops.
 template <int N>
 struct Offsets {
     std::int64_t at[N];
@@ -71,7 +71,7 @@ struct Offsets {
     HEADROOM_DEVICE std::int64_t operator[](int i) const { return at[i]; }
 };
 
-/// Up to N operands over the axes that a Walk left: numbers of elements to offsets.
+/// Maps element numbers to offsets for up to N operands, over the axes that a Walk left.
 template <int N>
 class StridedAxes {
   public:
@@ -96,7 +96,7 @@ class StridedAxes {
     constexpr std::int64_t stride(int operand, int axis = 0) const { return stride_[operand][axis]; }
 
     /// The offsets of element i, 0 <= i < numel(), with the last axis varying fastest. Divides once per axis except the
-    /// outermost, in 32 bits where all numbers allow it.
+    /// outermost, in 32 bits if all numbers fit.
     HEADROOM_DEVICE Offsets<N> offsets(std::int64_t i) const {
         return narrow_ ? offsets_by<std::uint32_t, std::int32_t>(static_cast<std::uint32_t>(i))
                        : offsets_by<std::uint64_t, std::int64_t>(static_cast<std::uint64_t>(i));
@@ -106,7 +106,7 @@ class StridedAxes {
     template <class Number, class Stride>
     HEADROOM_DEVICE Offsets<N> offsets_by(Number i) const {
         Offsets<N> result{};
-        // Unrolled: an index that is not a constant would make a copy of the strides in local memory.
+        // Unrolled: a variable index would copy the strides to local memory.
 #if defined(__CUDACC__)
 #pragma unroll
 #endif
@@ -131,7 +131,7 @@ class StridedAxes {
     std::int64_t stride_[N][kMaxRank] = {};
 };
 
-/// N arrays of one shape, or broadcast to that of the first, which may have no stride of 0. Trivially copyable.
+/// N arrays of one shape, or broadcast to that of the first, which must not have a stride of 0. Trivially copyable.
 template <int N>
 class Strided : public StridedAxes<N> {
   public:
@@ -157,7 +157,7 @@ class Strided : public StridedAxes<N> {
     HEADROOM_DEVICE void store(int operand, const Offsets<N>& offsets, T value) const {
         store_as<T>(data_[operand], dtype_[operand], offsets[operand], value);
     }
-    /// target = beta target + value; 0 does not read.
+    /// target = beta target + value; with beta = 0, the target is not read.
     template <class T>
     HEADROOM_DEVICE void accumulate(int operand, const Offsets<N>& offsets, float beta, T value) const {
         accumulate_as<T>(data_[operand], dtype_[operand], offsets[operand], beta, value);
@@ -168,8 +168,8 @@ class Strided : public StridedAxes<N> {
     Dtype dtype_[N] = {};
 };
 
-/// One array as a list of rows: its last axis is a row, the axes before it count the rows, in the shape's own order.
-/// An array without axes is one row of one element. Trivially copyable.
+/// One array as a list of rows: its last axis is a row, the other axes count the rows, in the shape's own order. An
+/// array without axes is one row of one element. Trivially copyable.
 class Rows {
   public:
     Rows() = default;
@@ -186,11 +186,11 @@ class Rows {
 
     constexpr std::int64_t count() const { return leading_.numel(); }
     constexpr std::int64_t length() const { return length_; }
-    /// From one element of a row to the next, in elements.
+    /// Distance from one element of a row to the next, in elements.
     constexpr std::int64_t stride() const { return stride_; }
     constexpr void* data() const { return data_; }
     constexpr Dtype dtype() const { return dtype_; }
-    /// True if the elements of a row are neighbours, and rows begin at multiples of 16 bytes in memory.
+    /// True if the elements of a row are neighbours and rows start at multiples of 16 bytes in memory.
     bool vectors() const {
         const auto size = static_cast<std::int64_t>(size_of(dtype_));
         bool aligned = std::bit_cast<std::uintptr_t>(data_) % 16 == 0;
@@ -200,15 +200,15 @@ class Rows {
         return aligned && (stride_ == 1 || length_ <= 1);
     }
 
-    /// The offset of a row, in elements from data(); 0 <= row < count(). Cheap if rows are evenly spaced.
+    /// Offset of a row, in elements from data(); 0 <= row < count(). Cheap if rows are evenly spaced.
     HEADROOM_DEVICE std::int64_t offset(std::int64_t row) const { return leading_.offsets(row)[0]; }
-    /// The first element of a row, for arrays known to hold T.
+    /// Pointer to the first element of a row, for arrays known to hold T.
     template <class T>
     HEADROOM_DEVICE T* row(std::int64_t row) const {
         return static_cast<T*>(data_) + offset(row);
     }
 
-    /// Element i of the row that begins at `offset`.
+    /// Element i of the row that starts at `offset`.
     template <class T>
     HEADROOM_DEVICE T load(std::int64_t offset, std::int64_t i) const {
         return load_as<T>(data_, dtype_, offset + i * stride_);
@@ -217,7 +217,7 @@ class Rows {
     HEADROOM_DEVICE void store(std::int64_t offset, std::int64_t i, T value) const {
         store_as<T>(data_, dtype_, offset + i * stride_, value);
     }
-    /// element = beta element + value; 0 does not read.
+    /// element = beta element + value; with beta = 0, the element is not read.
     template <class T>
     HEADROOM_DEVICE void accumulate(std::int64_t offset, std::int64_t i, float beta, T value) const {
         accumulate_as<T>(data_, dtype_, offset + i * stride_, beta, value);

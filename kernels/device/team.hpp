@@ -1,7 +1,7 @@
 #pragma once
-// The threads that work on one row: some warps of a block. A row that a warp can hold has a warp, and several of them
-// share a block; a longer one has a block for itself. All teams of a block go through their rows side by side, those
-// without a row with an empty one, since they wait for each other.
+// The threads that work on one row: some warps of a block. A row that fits one warp gets a warp, and several such teams
+// share a block; a longer row gets a whole block. All teams of a block step through their rows together, with an empty
+// row for teams that have none left, because they synchronise with each other.
 //
 //     launch(stream, team_launch<float>(rows, warps), Kernel{}, rows, warps, ...);           // host
 //     Team<float> team(block, warps);                                                        // kernel
@@ -17,11 +17,11 @@
 
 namespace headroom::kernels::device {
 
-/// The most warps for a row in kernels that keep the row in registers, and their kMaxThreads. The latter is larger,
-/// since it leaves a thread 80 registers instead of 128; so 24 warps fit a multiprocessor instead of 16.
+/// The most warps per row in kernels that keep the row in registers, and their kMaxThreads. The latter is larger
+/// because it leaves a thread 80 registers instead of 128, so that 24 warps fit a multiprocessor instead of 16.
 inline constexpr unsigned kRowWarps = 16, kRowThreads = 768;
 
-/// The larger one; the other one if one is NaN.
+/// The larger value; if one is NaN, the other.
 struct LargestNumber {
     template <class T>
     HEADROOM_DEVICE T operator()(T a, T b) const {
@@ -34,17 +34,17 @@ struct Pair {
     C first, second;
 };
 
-/// Warps for a row of `vectors` accesses, if a thread keeps `kept` of them: a power of two up to `most`.
+/// Warps for a row of `vectors` accesses if each thread keeps `kept` of them: a power of two up to `most`.
 constexpr unsigned team_warps(std::int64_t vectors, int kept, unsigned most) {
     unsigned warps = 1;
     while (warps < most && vectors > std::int64_t{kWarp} * warps * kept) warps *= 2;
     return warps;
 }
 
-/// Elements of shared memory that a Team<C> takes.
+/// Elements of shared memory that a Team<C> needs.
 constexpr std::size_t team_scratch(unsigned warps_of_block) { return 4 * std::size_t{warps_of_block}; }
 
-/// A grid with one team of `warps` warps for each row, or with the most teams that a grid may have.
+/// A grid with one team of `warps` warps per row, up to the largest possible grid.
 template <class C>
 LaunchShape team_launch(std::int64_t rows, unsigned warps) {
     const unsigned teams = warps == 1 ? 4 : 1;
@@ -57,7 +57,7 @@ LaunchShape team_launch(std::int64_t rows, unsigned warps) {
 template <class C>
 class Team {
   public:
-    /// `warps` divides the block's.
+    /// `warps` must divide the block's number of warps.
     HEADROOM_DEVICE Team(Block& block, unsigned warps)
         : block_(block), warps_(warps), scratch_(block.shared<C>(team_scratch(block.warps()))) {}
 
@@ -68,8 +68,8 @@ class Team {
     HEADROOM_DEVICE std::int64_t first_row() const { return std::int64_t{block_.x()} * count(); }
     HEADROOM_DEVICE std::int64_t row_step() const { return std::int64_t{block_.grid_x()} * count(); }
 
-    /// In an order that depends on `warps` alone; the same bits for all threads. One `sync`, none for teams of a warp:
-    /// consecutive calls use different halves of the scratch, which the sync between them makes free again.
+    /// In an order that depends only on `warps`; all threads get the same bits. One `sync`, or none for teams of one
+    /// warp: consecutive calls use different halves of the scratch, and the sync between them frees the other half.
     template <class Op>
     HEADROOM_DEVICE C reduce(C value, Op op, C identity) {
         value = block_.warp_reduce(value, op);
@@ -83,7 +83,7 @@ class Team {
     }
     HEADROOM_DEVICE C sum(C value) { return reduce(value, Sum{}, C{0}); }
     HEADROOM_DEVICE C largest(C value) { return reduce(value, LargestNumber{}, -std::numeric_limits<C>::infinity()); }
-    /// Two sums at the price of one sync.
+    /// Two sums for the price of one sync.
     HEADROOM_DEVICE Pair<C> sums(C first, C second) {
         first = block_.warp_reduce(first, Sum{});
         second = block_.warp_reduce(second, Sum{});

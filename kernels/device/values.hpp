@@ -1,6 +1,6 @@
 #pragma once
-// The values that kernels move and compute with: short vectors of elements as they lie in memory, and the same as f32.
-// They live in registers: not for whole rows.
+// The values that kernels move and compute with: short vectors of elements as stored in memory, and the same as f32.
+// They live in registers, so not for whole rows.
 //
 //     Floats<8> x = block.load_floats<8>(row + i);      // T is float, f16 or bf16
 //     for (int k = 0; k < 8; ++k) x[k] *= scale;
@@ -16,7 +16,7 @@
 
 namespace headroom::kernels::device {
 
-/// N elements as they lie in memory: 2, 4, 8 or 16 bytes, aligned to their size. Moved by one instruction.
+/// N elements as stored in memory: 2, 4, 8 or 16 bytes, aligned to their size. Moved by one instruction.
 template <class T, int N>
 struct alignas(N * sizeof(T)) Vector {
     static_assert(N * sizeof(T) <= 16 && (N & (N - 1)) == 0,
@@ -26,7 +26,7 @@ struct alignas(N * sizeof(T)) Vector {
     HEADROOM_DEVICE const T& operator[](int i) const { return at[i]; }
 };
 
-/// N floats in registers. Index it with loop variables of unrolled loops only, or it goes to local memory.
+/// N floats in registers. Index it only with loop variables of unrolled loops, or it goes to local memory.
 template <int N>
 struct Floats {
     float at[N];
@@ -34,13 +34,13 @@ struct Floats {
     HEADROOM_DEVICE const float& operator[](int i) const { return at[i]; }
 };
 
-/// The number of elements of T that fill a 16-byte access.
+/// The number of elements of T in a 16-byte access.
 template <class T>
 inline constexpr int kWide = 16 / static_cast<int>(sizeof(T));
 
 HEADROOM_DEVICE float as_float(float x) { return x; }
 
-/// Exact, one instruction.
+/// Exact; one instruction.
 HEADROOM_DEVICE float as_float(f16 x) {
 #if defined(__CUDACC__)
     return __half2float(__ushort_as_half(x.bits));
@@ -56,7 +56,8 @@ HEADROOM_DEVICE float as_float(bf16 x) {
 #endif
 }
 
-/// Rounds to nearest, ties to even; too large becomes infinity; NaN stays NaN (its payload is the device's own).
+/// Rounds to nearest, ties to even; values too large become infinity; NaN stays NaN (its payload depends on the
+/// device).
 template <class T>
 T rounded(float) = delete;  // kernels store float, f16 or bf16
 template <>

@@ -1,6 +1,6 @@
 #pragma once
 // Dropout (Srivastava et al. 2014) without a mask in memory: word i of a random sequence decides whether element i is
-// kept, so the gradient and a replay draw the same words again from the same key.
+// kept, so the gradient and a replay draw the same words from the same key.
 //
 //     const RandomKey key = op_key(seed, counter);
 //     kernels::dropout(stream, key, 0.1f, x, y);
@@ -12,8 +12,8 @@
 
 namespace headroom::kernels {
 
-/// y = x / (1 - p) where kept, else 0; p in [0, 1]. Element i, counted in row-major order, is kept if its word is at
-/// least p 2^32. x and y have one shape, any strides, floating dtypes; y may be x's memory.
+/// y = x / (1 - p) where kept, else 0; p in [0, 1]. Element i, in row-major order, is kept if its word is at least p
+/// 2^32. x and y have one shape, any strides, floating dtypes; y may be x's memory.
 void dropout(CpuStream& stream, const RandomKey& key, float p, const View& x, const View& y);
 void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, const View& y);
 
@@ -21,9 +21,9 @@ void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, c
 void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
 void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
 
-/// y = x + dropout(branch), in one pass and rounded once: the bits of `dropout` and an addition where no array is of a
-/// half dtype. The three have one shape, any strides, floating dtypes; y may be the memory of branch or x. The gradient
-/// for x is dy, that for branch `dropout_backward`'s.
+/// y = x + dropout(branch), in one pass and rounded once: the same bits as `dropout` and an addition, unless an array
+/// has a half dtype. All have one shape, any strides, floating dtypes; y may be the memory of branch or x. The gradient
+/// of x is dy; that of branch is `dropout_backward`'s.
 void dropout_add(CpuStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
 void dropout_add(CudaStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
 

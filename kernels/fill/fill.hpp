@@ -1,5 +1,5 @@
 #pragma once
-// Arrays from nothing: one value, an arithmetic sequence, the causal mask. For random values see `random`.
+// Fills arrays: with one value, an arithmetic sequence, or the causal mask. For random values see `random`.
 //
 //     kernels::fill(stream, 0.0, y);
 //     kernels::arange(stream, 0.0, 1.0, positions);
@@ -8,7 +8,7 @@
 
 namespace headroom::kernels {
 
-/// y = value, rounded to y's dtype as `convert.hpp` says; any shape and strides.
+/// y = value, rounded to y's dtype by the rules of `convert.hpp`; any shape and strides.
 void fill(CpuStream& stream, double value, const View& y);
 void fill(CudaStream& stream, double value, const View& y);
 
@@ -16,7 +16,7 @@ void fill(CudaStream& stream, double value, const View& y);
 void arange(CpuStream& stream, double start, double step, const View& y);
 void arange(CudaStream& stream, double start, double step, const View& y);
 
-/// y[t, s] = s <= t + keys - queries, y [queries, keys] of any dtype: which keys a query attends to.
+/// y[t, s] = s <= t + keys - queries, y [queries, keys] of any dtype: true for the keys that a query attends to.
 void causal_mask(CpuStream& stream, const View& y);
 void causal_mask(CudaStream& stream, const View& y);
 

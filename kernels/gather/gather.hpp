@@ -1,19 +1,19 @@
 #pragma once
-// Elements or slices by index along one axis, and the gradients. Not for rows of a table (see embedding/), whose
-// gradient is faster.
+// Elements or slices by index along one axis, and the gradients. For rows of a table see embedding/, whose gradient is
+// faster.
 //
 //     gather(stream, x, 1, index, y);                     // y[i][j][k] = x[i][index[i][j][k]][k]
 //     ScatterAddPlan(stream, 1, index, dy, dx, 0);        // its gradient
 //     index_select(stream, x, 0, index, y);               // y[i][j] = x[index[i]][j]
 //     IndexSelectGradientPlan(stream, 0, index, dy, dx, 1);
 //
-// A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`.
+// A plan is one call: allocate `plan.scratch()` bytes, then `plan.run(stream, scratch)`.
 //
-// Indices are i32 or i64 with any strides; one outside of the axis throws ShapeError with its value and position,
-// before anything is written; on a GPU the host throws when it next waits. Semantics are PyTorch's, and a negative
-// index is an error as well. Values for one element are added in the order of the indices (on a GPU in parts that
-// follow from the shapes and the indices), in f32 (f64 for an f64 destination), and rounded once: the bits are the same
-// each time, for any number of threads.
+// Indices are i32 or i64 with any strides, with PyTorch's semantics, but negative indices are errors. An index out of
+// range throws ShapeError with its value and position, before anything is written; on a GPU the host throws when it
+// next waits. Values for one element are added in the order of the indices (on a GPU in parts determined by shapes and
+// indices), in f32 (f64 for an f64 destination), and rounded once: the bits are the same every time, for any number of
+// threads.
 #include <cstddef>
 #include <cstdint>
 
@@ -23,25 +23,25 @@
 
 namespace headroom::kernels {
 
-/// Nothing but the check that indices are in [0, bound). `what` begins the error, and is a literal.
+/// Only checks that indices are in [0, bound). `what`, a string literal, begins the error message.
 void check_index(CpuStream& stream, const char* what, const View& index, std::int64_t bound);
 void check_index(CudaStream& stream, const char* what, const View& index, std::int64_t bound);
 
-/// y = x with the position along `axis` replaced by index's element. `index` and y have the same shape; it may be
-/// smaller than x along the other axes. Any dtype, the same for x and y.
+/// y = x with the position along `axis` replaced by the index's element. `index` and y have the same shape, which may
+/// be smaller than x along the other axes. Any dtype, the same for x and y.
 void gather(CpuStream& stream, const View& x, int axis, const View& index, const View& y);
 void gather(CudaStream& stream, const View& x, int axis, const View& index, const View& y);
 
-/// y = beta * y, then y[.., index[..], ..] += source[..]: a scatter with addition (beta 1), and the gradient of
-/// `gather`. `index` has the shape of `source`, or is smaller (then only that part of source is read). Floating dtypes,
-/// which may differ; y's strides reach each element once. beta * y is rounded before sums are added. On a GPU, a line
-/// of y along `axis` and one of the index have less than 2^31 elements, or ShapeError.
+/// y = beta * y, then y[.., index[..], ..] += source[..]: a scatter-add (beta 1), and the gradient of `gather`. `index`
+/// has the shape of `source` or is smaller (then only that part of source is read). Floating dtypes, which may differ;
+/// y's strides reach each element once. beta * y is rounded before sums are added. Errors on a GPU: ShapeError unless a
+/// line of y along `axis` and one of the index have fewer than 2^31 elements.
 class ScatterAddPlan {
   public:
     ScatterAddPlan(const Stream& stream, int axis, const View& index, const View& source, const View& y, float beta);
 
-    /// Bytes. CPU: an f32 sum for each element of a half y, where several may land on one. GPU: sorted positions, for
-    /// lines of more than 256 indices.
+    /// Bytes. CPU: an f32 sum per element of a half-precision y, if several values may be added to one. GPU: sorted
+    /// positions, for lines of more than 256 indices.
     std::size_t scratch() const { return scratch_; }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
@@ -50,7 +50,7 @@ class ScatterAddPlan {
     int axis_;
     View index_, source_, y_;
     float beta_;
-    ScatterPlan plan_;  ///< of a GPU
+    ScatterPlan plan_;  ///< used on a GPU
     std::size_t scratch_;
 };
 
@@ -59,13 +59,13 @@ void index_select(CpuStream& stream, const View& x, int axis, const View& index,
 void index_select(CudaStream& stream, const View& x, int axis, const View& index, const View& y);
 
 /// dx = beta * dx, then dx[slice index[i]] += dy[slice i]. Floating dtypes, which may differ. beta * dx is rounded
-/// before sums are added. On a GPU, index and axis have less than 2^31 elements, or ShapeError.
+/// before sums are added. Errors on a GPU: ShapeError unless index and axis have fewer than 2^31 elements.
 class IndexSelectGradientPlan {
   public:
     IndexSelectGradientPlan(const Stream& stream, int axis, const View& index, const View& dy, const View& dx,
                             float beta);
 
-    /// Bytes. CPU: as scatter_add. GPU: sorted positions, and sums of slices that have many of them.
+    /// Bytes. CPU: as scatter_add. GPU: sorted positions, and sums of slices with many positions.
     std::size_t scratch() const { return scratch_; }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
@@ -74,7 +74,7 @@ class IndexSelectGradientPlan {
     int axis_;
     View index_, dy_, dx_;
     float beta_;
-    SelectPlan plan_;  ///< of a GPU
+    SelectPlan plan_;  ///< used on a GPU
     std::size_t scratch_;
 };
 

@@ -1,7 +1,6 @@
 #pragma once
-// Matrix products on strided, batched views, with the operations that can be fused behind them: accumulation, bias,
-// activation, and those that gradients need. Not for attention (kernels/attention stores no score matrix) nor for
-// convolution.
+// Matrix products on strided, batched views, with fused operations: accumulation, bias, activation, and those that
+// gradients need. Not for attention (kernels/attention stores no score matrix) or convolution.
 //
 //     Matmul linear{.a = x, .b = transposed(weight), .c = y, .bias = bias};  // y = x W^T + bias
 //     const MatmulPlan plan(stream, linear);
@@ -25,12 +24,12 @@ class LibraryMatmul;
 /// c[..., m, n] = activation(a[..., m, k] x b[..., k, n] + beta * c + bias[n]).
 ///
 /// Batch axes of `a` and `b` broadcast to those of `c` (missing, of size 1, or of stride 0). Any strides: a transposed
-/// operand costs no copy that the caller sees. `bias` of rank 0 means none; its elements may be strided. With beta = 0,
-/// c is never read; k = 0 gives beta * c + bias. dtypes: a and b share one of f32, bf16, f16, f64; c has that dtype or,
-/// for halves, f32; the bias has a's or c's dtype. Halves are multiplied exactly and accumulated in f32. c must not
-/// overlap a, b or bias.
+/// operand needs no copy by the caller. `bias` of rank 0 means none; its elements may be strided. With beta = 0, c is
+/// never read; k = 0 gives beta * c + bias. Dtypes: a and b share one of f32, bf16, f16, f64; c has that dtype or, for
+/// halves, f32; the bias has a's or c's dtype. Products of halves are exact and accumulated in f32. c must not overlap
+/// a, b or bias.
 ///
-/// For training. Each is fused if the library can do it, else done by a pass of its own, which costs no memory:
+/// For training. Each is fused if the library supports it, else done in a separate pass, which costs no memory:
 ///
 ///     // h = gelu(inner), inner = x W1^T + b1                       forward; h and inner [rows, hidden]
 ///     {.a = x, .b = transposed(w1), .c = h, .bias = b1, .activation = gelu, .inner = inner}
@@ -46,20 +45,20 @@ struct Matmul {
     float beta = 0;
     Activation activation = Activation::none;  ///< or relu, gelu_tanh, gelu_erf
 
-    /// Rank 0: none. Else the activation's argument, of c's shape and dtype, any strides; beta must be 0. It is
+    /// Rank 0: none. Otherwise the activation's argument, of c's shape and dtype, any strides; beta must be 0. It is
     /// written, and c is the activation of the rounded or the unrounded argument; with `derivative` it is read. Must
     /// not overlap c.
     View inner{};
-    /// c = (a x b) * activation'(inner): the gradient of an activation's argument. Needs `inner`, takes no bias. ReLU's
+    /// c = (a x b) * activation'(inner): the gradient of an activation's argument. Requires `inner` and no bias. ReLU's
     /// derivative at 0 is 0.
     bool derivative = false;
-    /// Rank 0: none. Else `derivative` is required: outer = activation(inner) is written as well, of c's shape and
-    /// dtype, for a caller that has kept `inner` only. May be inner itself (same memory and strides), but must not
-    /// overlap c.
+    /// Rank 0: none. Otherwise requires `derivative`: also writes outer = activation(inner), of c's shape and dtype,
+    /// for a caller that kept only `inner`. May be inner itself (same memory and strides), but must not overlap c.
     View outer{};
-    /// Rank 0: none. Else [m], strided if need be, of a's dtype or f32; a and c are then matrices, without batch axes:
-    /// sums = sums_beta * sums + a's rows summed over k. With a = dy^T, that is the bias's gradient, computed along
-    /// with the weight's. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Overlaps nothing else.
+    /// Rank 0: none. Otherwise [m], possibly strided, of a's dtype or f32; a and c must be matrices, without batch
+    /// axes: sums = sums_beta * sums + a's rows summed over k. With a = dy^T this is the bias's gradient, computed
+    /// along with the weight's. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Must not overlap
+    /// anything else.
     View sums{};
     float sums_beta = 0;
 
@@ -69,29 +68,29 @@ struct Matmul {
     bool has_sums() const { return sums.rank() == 1; }
 };
 
-/// One call of matmul. The constructor checks it and decides which kernels compute it, and in which parts.
+/// One call of matmul. The constructor checks it and chooses the kernels, and the parts that each computes.
 class MatmulPlan {
   public:
     /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above, ShapeError for
-    /// shapes that do not fit together.
+    /// shapes that don't fit together.
     MatmulPlan(const Stream& stream, const Matmul& matmul);
 
-    /// Bytes that `run` needs: a function of shapes, strides, dtypes and threads, not of data, and the larger of the
-    /// needs of beta = 0 and beta = 1. oneDNN may allocate more for itself during the call (see `MatmulCache`). On
-    /// CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`; where
-    /// algorithms are tried (`ComputeOptions::tune`) and beta is not 0, also the bytes of c, within the scratch budget.
+    /// Bytes that `run` needs: the larger of the needs for beta = 0 and beta = 1. Depends on shapes, strides, dtypes
+    /// and threads, not on data. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32
+    /// MiB for each product that cuBLASLt takes, on every device, and the scratch of `sums`; if algorithms are tried
+    /// (`ComputeOptions::tune`) and beta is not 0, also the bytes of c, within the scratch budget.
     std::size_t scratch() const { return scratch_; }
 
-    /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of
-    /// the result do not depend on earlier calls; they may depend on the number of threads where oneDNN computes.
+    /// Runs on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of the
+    /// result do not depend on earlier calls; with oneDNN they may depend on the number of threads.
     void run(CpuStream& stream, std::byte* scratch) const;
-    /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
-    /// 256-byte aligned. A kernel behind cuBLASLt's does the work that its epilogues can't; a half c is then rounded
+    /// cuBLASLt computes if each matrix has an axis of stride 1, otherwise the project's own kernels, which are slower.
+    /// `scratch`: 256-byte aligned. A separate kernel does what cuBLASLt's epilogues can't; a half c is then rounded
     /// twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 +
     /// |x|^3), and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are
-    /// c's, and width and strides are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other
-    /// epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first
-    /// used: memory that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+    /// c's, and width and strides are multiples of 8; it computes `sums` for halves, if they are packed, of c's dtype,
+    /// and without other epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels
+    /// on first use, into memory that is not counted. Errors: DeviceError if cuBLASLt is not installed or fails.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -107,19 +106,19 @@ class MatmulPlan {
     Problem product_;
     std::optional<SumPlan> sums_;
     bool few_rows_ = false;             ///< on the CPU
-    LibraryMatmul* library_ = nullptr;  ///< oneDNN's; on the CPU, null for kernels of our own
-    std::optional<Gemm> gemm_;          ///< cuBLASLt's; on a GPU, none for kernels of our own
-    std::size_t trial_ = 0;             ///< where `GemmCall::trial` is in the scratch; 0: there is none
+    LibraryMatmul* library_ = nullptr;  ///< oneDNN's; on the CPU, null for the project's own kernels
+    std::optional<Gemm> gemm_;          ///< cuBLASLt's; on a GPU, none for the project's own kernels
+    std::size_t trial_ = 0;             ///< offset of `GemmCall::trial` in the scratch; 0: none
     std::size_t scratch_ = 0;
 };
 
-/// For reports, one line without quotes: "cuBLASLt 13.1.0", with the products so far that the project's own kernels
-/// computed, wholly or in part, since cuBLASLt refused, was slower or was not asked: "; own kernels for 1 of the
-/// products: [64 x 50257 x 768] bf16 (all of it)". Passes that are planned behind a product, as for a bias of f32, are
-/// not counted. Or the reason why there is no cuBLASLt.
+/// For reports, one line without quotes: "cuBLASLt 13.1.0", followed by the products that the project's own kernels
+/// computed so far, wholly or in part, because cuBLASLt refused, was slower or does not apply: "; own kernels for 1 of
+/// the products: [64 x 50257 x 768] bf16 (all of it)". Planned extra passes, such as for an f32 bias, are not counted.
+/// Or the reason why cuBLASLt is missing.
 std::string matmul_library(CudaStream& stream);
 
-/// The view with its last two axes exchanged.
+/// The view with its last two axes swapped.
 inline View transposed(View x) {
     const int last = x.rank() - 1;
     std::swap(x.shape[last], x.shape[last - 1]);

@@ -1,12 +1,12 @@
 #pragma once
-// Non-maximum suppression: of boxes that overlap, the one with the highest score stays. A list of fixed length comes
-// out, so that shapes do not depend on values.
+// Non-maximum suppression: of overlapping boxes, the one with the highest score stays. The result has a fixed length,
+// so that shapes do not depend on values.
 //
 //     ArgsortPlan(stream, scores, 1, true, order);                        // scores [2, 1000]
 //     nms(stream, {boxes, scores, order, groups, 0.7, 0.05}, y);          // y i64 [2, 100]
 //
-// Overlaps, the intersection's area over the union's, have the bits of f32 arithmetic without contraction on every
-// device: those of torchvision on a CPU.
+// Overlaps (intersection over union) have the bits of f32 arithmetic without contraction on every device, which are
+// those of torchvision on a CPU.
 #include <cmath>
 #include <cstdint>
 
@@ -20,14 +20,14 @@ struct Nms {
     View boxes;   ///< [N, K, 4]: x1, y1, x2, y2
     View scores;  ///< [N, K]
     View order;   ///< i64 [N, K]: positions by descending score
-    View groups;  ///< i32 or i64 [N, K], without data: all are in one group
+    View groups;  ///< i32 or i64 [N, K]; without data: one group
     double threshold = 0.5;
     double min_score = 0;
 };
 
-/// y[n] = the positions of the boxes of image n that stay, in `order`, then -1. A box goes if its score is NaN,
-/// -infinity or below `min_score`, or if it overlaps by more than `threshold` with one that stays and is of its group.
-/// y i64 [N, most]; boxes and scores not bool, rounded to f32; any strides.
+/// y[n] = the positions of the boxes of image n that stay, in `order`, padded with -1. A box is dropped if its score is
+/// NaN, -infinity or below `min_score`, or if it overlaps by more than `threshold` with a box of its group that stays.
+/// y i64 [N, most]; boxes and scores of any dtype but bool, rounded to f32; any strides.
 void nms(CpuStream& stream, const Nms& call, const View& y);
 void nms(CudaStream& stream, const Nms& call, const View& y);
 
@@ -35,8 +35,8 @@ struct NmsBox {
     float x1, y1, x2, y2;
     std::int64_t group;
 
-    /// Each result is computed in f64 and rounded: as in f32, since f64 has twice the bits, whatever the compiler
-    /// joins.
+    /// Each result is computed in f64 and rounded. This equals f32 arithmetic, because f64 has twice the bits, even if
+    /// the compiler contracts operations.
     HEADROOM_DEVICE bool overlaps(const NmsBox& other, double threshold) const {
         if (group != other.group) return false;
         const float left = x1 > other.x1 ? x1 : other.x1, right = x2 < other.x2 ? x2 : other.x2;
@@ -55,7 +55,7 @@ struct NmsBox {
     }
 };
 
-/// Whether a box with this score takes part; NaN does not.
+/// Whether a box with this score takes part; false for NaN.
 HEADROOM_DEVICE bool takes_part(float score, double min_score) { return score >= min_score && score > -INFINITY; }
 
 }  // namespace headroom::kernels

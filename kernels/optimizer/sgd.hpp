@@ -1,7 +1,7 @@
 #pragma once
-// One step of stochastic gradient descent with momentum over a flat range of parameters, in PyTorch's form without
-// dampening (Sutskever et al. 2013). One pass over memory. Not for ranges with different hyper-parameters: call it
-// once for each.
+// One step of stochastic gradient descent with momentum over a flat range of parameters, as in PyTorch without
+// dampening (Sutskever et al. 2013). One pass over memory. For ranges with different hyper-parameters, call it once per
+// range.
 //
 //     SgdStep step{.momentum = 0.9, .nesterov = true};
 //     sgd(stream, step, learning_rate, multiplier, gradient, parameter, &velocity);
@@ -11,8 +11,8 @@
 //     v <- momentum * v + g                       (the first step starts from v = 0)
 //     p <- p - lr * (nesterov ? g + momentum * v : v)
 //
-// A step is skipped where the multiplier in memory is 0 or NaN: nothing is written, and gradients may be anything. So
-// whether a step takes place can be decided on the device, without the host.
+// If the multiplier in memory is 0 or NaN, the step is skipped: nothing is written, and gradients may hold anything.
+// This allows the device to decide about a step without the host.
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -24,9 +24,8 @@ struct SgdStep {
     bool nesterov = false;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `learning_rate` and
-/// `multiplier` are one f64 in memory each; a multiplier of 0 or NaN skips the step. `velocity` may be null if momentum
-/// is 0.
+/// All ranges are contiguous and of one size, all f32 or all f64. `learning_rate` and `multiplier` are one f64 in
+/// memory each; a multiplier of 0 or NaN skips the step. `velocity` may be null if momentum is 0.
 void sgd(CpuStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
          const View& gradient, const View& parameter, const View* velocity);
 void sgd(CudaStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,

@@ -146,8 +146,8 @@ struct GeluErf {
     }
 };
 
-/// GELU with tanh for the error function, as GPT-2 has it: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, which is
-/// x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)) and computed so, with one exponential and one division.
+/// GELU with tanh instead of the error function, as in GPT-2: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+/// Computed as the equal x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), with one exponential and one division.
 struct GeluTanh {
     static constexpr const char* name = "gelu_tanh";
     static constexpr Saves saves = Saves::input;

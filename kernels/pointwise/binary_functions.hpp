@@ -1,5 +1,5 @@
 #pragma once
-// The functions of two arguments that Headroom brings. See `functions.hpp` for what they promise.
+// The built-in functions of two arguments. See `functions.hpp` for their contract.
 //
 //     kernels::map(stream, kernels::Mul{}, a, b, y);             // b may be broadcast
 //     kernels::map_backward_a(stream, kernels::Mul{}, a, b, dy, 0.0f, da);
@@ -83,7 +83,7 @@ struct Div {
     }
 };
 
-/// a to the power of b. The derivative for a is 0 where b = 0, that for b is 0 where a = 0 and b >= 0.
+/// a to the power of b. The derivative by a is 0 where b = 0, the one by b is 0 where a = 0 and b >= 0.
 struct Pow {
     static constexpr const char* name = "pow";
     static constexpr Saves saves = Saves::input;
@@ -148,7 +148,7 @@ struct Minimum {
     }
 };
 
-/// a + weight (b - a); from b where that is nearer, so that a weight of 1 gives b.
+/// a + weight (b - a); computed from b if that is nearer, so that a weight of 1 gives b.
 struct Lerp {
     static constexpr const char* name = "lerp";
     static constexpr Saves saves = Saves::nothing;
@@ -264,7 +264,7 @@ struct GreaterEqual {
     }
 };
 
-/// Anything but 0 counts as true.
+/// Nonzero counts as true.
 struct LogicalAnd {
     static constexpr const char* name = "logical_and";
     static constexpr bool integers = true;
@@ -284,7 +284,7 @@ struct LogicalOr {
 };
 
 using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Lerp, Glu, SwiGlu>;
-/// Their results are truth values.
+/// Functions with bool results.
 using Comparisons = FunctionList<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>;
 
 }  // namespace headroom::kernels

@@ -1,19 +1,19 @@
 #pragma once
-// Compiles the functions of a list for a kind of stream. For the sources where the templates of `pointwise.hpp` have
-// their definitions; not for programs, which include those definitions where they use a function of their own.
+// Compiles the functions of a list for one kind of stream. For the sources that define the templates of
+// `pointwise.hpp`. A program instead includes those definitions where it uses a function of its own.
 //
 //     #include <headroom/kernels/pointwise/pointwise_loops.hpp>
 //     template struct Compiled<CpuStream, UnaryFunctions>;
 //
-// Such an instantiation defines the class's static member. Functions whose addresses stand in that must exist, so other
-// sources can call them.
+// Such an instantiation defines the class's static member, which holds the functions' addresses. So the functions must
+// exist, and other sources can call them.
 #include <tuple>
 
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {
 
-/// The addresses of a function's kernels: of its value and, where it has derivatives, of those.
+/// The addresses of a function's kernels: of its value and of its derivatives, if any.
 template <class Stream, UnaryFunction F>
 constexpr auto addresses_of() {
     constexpr void (*value)(Stream&, const F&, const View&, const View&) = &map;

@@ -1,7 +1,7 @@
 #pragma once
-// A pointwise function is a small struct with a value and a derivative, shared by every backend, that carries its
-// parameters as members. It is its own attributes in an op, so it must be trivially copyable. Not for functions that
-// mix elements (softmax, norms): those are kernels of their own.
+// A pointwise function is a small struct with a value and a derivative, shared by every backend, with its parameters as
+// members. The struct is also its op's attributes, so it must be trivially copyable. Functions that mix elements
+// (softmax, norms) have kernels of their own.
 //
 //     struct Cube {
 //         static constexpr const char* name = "cube";
@@ -10,21 +10,21 @@
 //         template <class T> constexpr T derivative(T x) const { return 3 * x * x; }
 //     };
 //
-// T is float or double; where `integers` is declared true, also int64_t, in which i32, i64, u8 and bool are computed.
-// To run a struct of your own, include `pointwise_loops.hpp` where it is used (for a GPU `pointwise_loops.cuh`, in a
-// .cu source).
+// T is float or double; if `integers` is declared true, also int64_t, which computes i32, i64, u8 and bool. To run a
+// struct of your own, include `pointwise_loops.hpp` where it is used (for a GPU `pointwise_loops.cuh`, in a .cu
+// source).
 //
-// The functions that Headroom brings stand in a FunctionList at the end of their header. Code that goes through all of
-// them reads it there: what is compiled for CPUs and GPUs, the list of ops, tests. So these functions also declare
-// `domain`, `accuracy`, and `sample()` where default parameters would test too little.
+// The built-in functions are listed in a FunctionList at the end of their header. Code that iterates over all of them
+// reads that list: compilation for CPUs and GPUs, the list of ops, tests. So these functions also declare `domain`,
+// `accuracy`, and `sample()` if default parameters would test too little.
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
 namespace headroom::kernels {
 
-/// The value from which a derivative is computed. A unary function's `derivative` gets exactly that as its argument
-/// (anything for `nothing`); a binary function's get both inputs.
+/// The value that a derivative is computed from. A unary function's `derivative` gets this value as its argument
+/// (anything for `nothing`); a binary function's derivatives get both inputs.
 enum class Saves : std::uint8_t { nothing, input, output };
 
 template <class F>
@@ -59,7 +59,7 @@ constexpr bool takes_integers() {
     return false;
 }
 
-/// True if the result is a truth value: the output is then of dtype bool by custom.
+/// True if the result is a truth value: the output is then usually of dtype bool.
 template <class F>
 constexpr bool is_predicate() {
     if constexpr (BinaryFunction<F>) {
@@ -69,16 +69,16 @@ constexpr bool is_predicate() {
     }
 }
 
-/// Arguments that tests draw: defined there, and finite in f32. Its size is by choice, the function may take more.
+/// The range that tests draw arguments from: defined there, and finite in f32. The function may accept more.
 struct Domain {
     double low = -5.0;
     double high = 5.0;
-    bool kinked = false;  ///< has corners or steps, over which finite differences must not reach
+    bool kinked = false;  ///< has corners or steps, which finite differences must not cross
 };
 
-/// How far f32 may be from the true result y of the same arguments, in units of 2^-24: relative |y| + absolute.
+/// Error bound of f32 against the true result y of the same arguments, in units of 2^-24: relative |y| + absolute.
 struct Accuracy {
-    double relative = 1.0;    ///< 1: rounded correctly
+    double relative = 1.0;    ///< 1: correctly rounded
     double absolute = 0.0;    ///< where terms cancel
     double derivative = 0.0;  ///< `absolute` of derivatives, whose `relative` is always kDerivativeAccuracy
 };
@@ -96,7 +96,7 @@ constexpr Accuracy accuracy_of() {
     return {};
 }
 
-/// The function with parameters that tests and samples of ops take.
+/// The function with the parameters that tests and samples of ops use.
 template <class F>
 constexpr F sample_of() {
     if constexpr (requires { F::sample(); }) return F::sample();
@@ -112,7 +112,7 @@ void for_each_function(FunctionList<Functions...>, Visit&& visit) {
     (visit(sample_of<Functions>()), ...);
 }
 
-/// Work per element in units of an addition, for sharing out among threads; about 8 for an exponential.
+/// Work per element in units of an addition, for distribution over threads; about 8 for an exponential.
 template <class F>
 constexpr int cost_of() {
     if constexpr (requires { F::cost; }) return F::cost;

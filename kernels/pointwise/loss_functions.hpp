@@ -1,6 +1,6 @@
 #pragma once
 // Losses of one prediction and one target, as pointwise functions (see `functions.hpp`); their sum is the loss of an
-// array. Not for classes: see cross_entropy/.
+// array. For classes see cross_entropy/.
 //
 //     kernels::map(stream, kernels::SquaredDifference{}, x, y, losses);
 //     kernels::map_backward_a(stream, kernels::SquaredDifference{}, x, y, dloss, 0.0f, dx);   // dloss [] is broadcast
@@ -29,7 +29,7 @@ struct SquaredDifference {
     }
 };
 
-/// |x - y|, whose derivative is 0 where they are equal.
+/// |x - y|, with derivative 0 where they are equal.
 struct AbsoluteDifference {
     static constexpr const char* name = "l1_loss";
     static constexpr Saves saves = Saves::input;
@@ -48,7 +48,7 @@ struct AbsoluteDifference {
     }
 };
 
-/// With d = x - y: d^2 / (2 beta) where |d| < beta, |d| - beta / 2 beyond (Girshick 2015, arXiv:1504.08083).
+/// With d = x - y: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2 (Girshick 2015, arXiv:1504.08083).
 struct SmoothAbsoluteDifference {
     static constexpr const char* name = "smooth_l1_loss";
     static constexpr Saves saves = Saves::input;
@@ -95,7 +95,7 @@ struct LogisticLoss {
 };
 
 /// The cross entropy of a probability y and p = sigmoid(x), times (1 - p_t)^gamma and alpha_t, where p_t = p y + (1 -
-/// p) (1 - y) and likewise alpha_t; alpha below 0: without that factor (Lin et al. 2017, arXiv:1708.02002).
+/// p) (1 - y) and alpha_t likewise; with alpha below 0, without alpha_t (Lin et al. 2017, arXiv:1708.02002).
 struct FocalLoss {
     static constexpr const char* name = "sigmoid_focal_loss";
     static constexpr Saves saves = Saves::input;
@@ -131,12 +131,12 @@ struct FocalLoss {
             const T wrong = p * (T(1) - y) + rest * y, g = static_cast<T>(f.gamma), a = static_cast<T>(f.alpha);
             power = math::pow(wrong, g);
             share = f.alpha < 0 ? T(1) : a * y + (T(1) - a) * (T(1) - y);
-            slope = wrong == T(0) ? T(0) : g * entropy / wrong;  // times the power it is 0 there
+            slope = wrong == T(0) ? T(0) : g * entropy / wrong;  // it is multiplied by the power, which is 0 there
         }
     };
 };
 
-/// y (log y - x), 0 where y is 0: of a probability y and the logarithm x of another.
+/// y (log y - x), 0 where y is 0, for a probability y and the logarithm x of another.
 struct KlDivergence {
     static constexpr const char* name = "kl_div";
     static constexpr Saves saves = Saves::input;
@@ -157,7 +157,7 @@ struct KlDivergence {
     }
 };
 
-/// e^y (y - x): the same of two logarithms.
+/// e^y (y - x): the same for two logarithms.
 struct KlDivergenceOfLogarithms {
     static constexpr const char* name = "kl_div_log_target";
     static constexpr Saves saves = Saves::input;

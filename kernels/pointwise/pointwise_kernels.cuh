@@ -1,13 +1,13 @@
 #pragma once
-// The loops under all pointwise kernels on a GPU: one function of a few inputs over arrays of any strides and dtypes. A
-// function costs the compiler two kernels in f32 and one in f64 (and one in i64): the dtypes are looked at when the
-// kernel runs, by branches that all threads take alike. Users call `map` and `map_backward`.
+// The loops of all pointwise kernels on a GPU: one function of a few inputs over arrays of any strides and dtypes. The
+// compiler generates two f32 kernels and one f64 kernel per function (and one i64 kernel): dtypes are tested at run
+// time, in branches that all threads take alike. Users call `map` and `map_backward`.
 //
 //     run_pointwise<float>(stream, UnaryValue<Exp>{f}, {&y, &x}, 0.0f);
 //
-// The fast one of the f32 kernels takes eight neighbours at a time, by accesses of 16 bytes: arrays of f32, f16 and
-// bf16 in any mixture whose innermost axis is contiguous, or one repeated element (a scalar, a column). Everything
-// else, one element at a time.
+// The fast f32 kernel takes eight neighbours at a time, in 16-byte accesses. It handles arrays of f32, f16 and bf16 in
+// any mixture whose innermost axis is contiguous or one repeated element (a scalar, a column). Everything else is
+// processed one element at a time.
 #include <cstdint>
 
 #include <headroom/kernels/device/launch.hpp>
@@ -24,7 +24,7 @@ using device::Strided;
 inline constexpr int kTogether = 8;
 inline constexpr unsigned kPointwiseThreads = 256;
 
-/// What the inputs of one element are given as.
+/// The inputs of one element.
 template <class T, int N>
 struct Inputs {
     T at[N];
@@ -32,7 +32,7 @@ struct Inputs {
     HEADROOM_DEVICE const T& operator[](int i) const { return at[i]; }
 };
 
-/// Truth values are bytes; only a function that has some says so, and only then are they fast.
+/// Truth values are bytes. Only functions declared to have some read them on the fast path.
 constexpr bool is_fast(Dtype dtype, bool truth) {
     return dtype == Dtype::f32 || is_half(dtype) || (truth && dtype == Dtype::boolean);
 }
@@ -59,7 +59,7 @@ HEADROOM_DEVICE void store_fast(void* p, Dtype dtype, std::int64_t offset, float
     }
 }
 
-/// Eight elements from `offset` on as f32, or one of them eight times.
+/// Eight elements from `offset` on as f32, or one element eight times.
 template <bool kTruth>
 HEADROOM_DEVICE Floats<kTogether> load_together(Block& block, const void* p, Dtype dtype, std::int64_t offset,
                                                 bool repeated) {
@@ -159,7 +159,7 @@ struct PointwiseFast {
         store_together<E::kTruthOut>(block, at.data(0), at.dtype(0), offsets[0], out);
     }
 
-    /// One of the elements that are left: then there is one axis.
+    /// Computes one of the leftover elements, which exist only with a single axis.
     HEADROOM_DEVICE void compute_last(const Strided<E::kInputs + 1>& at, std::int64_t i, float beta) const {
         Inputs<float, E::kInputs> in;
 #pragma unroll
@@ -171,7 +171,8 @@ struct PointwiseFast {
     }
 };
 
-/// True if the fast kernel may run: each eight elements are neighbours in one row, aligned, or one element.
+/// True if the fast kernel can run: each group of eight elements is neighbours in one row, aligned, or one repeated
+/// element.
 template <class E>
 bool fits_together(const Strided<E::kInputs + 1>& at) {
     if (at.axes() > 1 && at.row_size() % kTogether != 0) return false;
@@ -189,7 +190,7 @@ bool fits_together(const Strided<E::kInputs + 1>& at) {
     return true;
 }
 
-/// output = beta output + function(inputs...), computed in T; the output comes first among the views.
+/// output = beta output + function(inputs...), computed in T; the output is the first of the views.
 template <class T, class E>
 void run_pointwise(CudaStream& stream, const E& function, const View* const (&views)[E::kInputs + 1], float beta) {
     const Strided<E::kInputs + 1> at(views);
@@ -203,7 +204,7 @@ void run_pointwise(CudaStream& stream, const E& function, const View* const (&vi
     start(PointwiseGeneral<E, T>{function}, 1);
 }
 
-/// The same, computed in f64 if any of the views is of f64, else in f32.
+/// The same, computed in f64 if any view is f64, else in f32.
 template <class E>
 void run_pointwise_floating(CudaStream& stream, const E& function, const View* const (&views)[E::kInputs + 1],
                             float beta) {

@@ -1,6 +1,6 @@
 #pragma once
 // The definitions of the templates in `pointwise.hpp` for CudaStream: include it in the .cu source that uses a function
-// of your own, as pointwise_loops.hpp in the .cpp for the CPU. Not needed for the functions that Headroom brings.
+// of your own, like pointwise_loops.hpp in a .cpp source for the CPU. Not needed for built-in functions.
 //
 //     struct Cube { ... };                               // see functions.hpp: its formulas serve CPU and GPU
 //     template void kernels::map(CudaStream&, const Cube&, const View&, const View&);
@@ -36,7 +36,7 @@ struct BinaryValue {
     }
 };
 
-/// Inputs: dy, then what was saved; dy alone where nothing was.
+/// Inputs: dy, then the saved value; only dy if nothing was saved.
 template <class F>
 struct UnaryGradient {
     static constexpr int kInputs = F::saves == Saves::nothing ? 1 : 2;
@@ -48,7 +48,7 @@ struct UnaryGradient {
     }
 };
 
-/// Inputs: dy, then a and b; dy alone where nothing was saved.
+/// Inputs: dy, then a and b; only dy if nothing was saved.
 template <class F, bool kOfA>
 struct BinaryGradient {
     static constexpr int kInputs = F::saves == Saves::nothing ? 1 : 3;

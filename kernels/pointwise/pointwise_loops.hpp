@@ -1,6 +1,6 @@
 #pragma once
 // The definitions of the templates in `pointwise.hpp`: include it in the source that uses a function of your own. Not
-// needed for the functions that Headroom brings.
+// needed for built-in functions.
 //
 //     struct Cube { ... };                               // see functions.hpp
 //     kernels::map(stream, Cube{}, x, y);                // compiled here
@@ -14,7 +14,7 @@ namespace headroom::kernels {
 
 namespace detail {
 
-/// A truth value as a number, by a selection, because conversions of bool keep loops from being vectorised.
+/// Converts a truth value to a number by a selection, because conversions of bool prevent vectorisation.
 template <class T, class Result>
 [[gnu::always_inline]] inline T number_from(Result result) {
     if constexpr (std::is_same_v<Result, bool>) return result ? T(1) : T(0);
@@ -38,7 +38,7 @@ void binary_loop(const void* function, const T* const* in, T* out, std::int64_t 
     for (std::int64_t i = 0; i < count; ++i) out[i] = number_from<T>(f(a[i], b[i]));
 }
 
-/// in: dy, then what was saved; dy alone where nothing was.
+/// in: dy, then the saved value; only dy if nothing was saved.
 template <class F, class T>
 void unary_backward_loop(const void* function, const T* const* in, T* out, std::int64_t count) {
     const F f = *static_cast<const F*>(function);
@@ -48,7 +48,7 @@ void unary_backward_loop(const void* function, const T* const* in, T* out, std::
     for (std::int64_t i = 0; i < count; ++i) out[i] = dy[i] * f.derivative(saved[i]);
 }
 
-/// in: dy, then a and b; dy alone where nothing was saved.
+/// in: dy, then a and b; only dy if nothing was saved.
 template <class F, class T, bool kOfA>
 void binary_backward_loop(const void* function, const T* const* in, T* out, std::int64_t count) {
     const F f = *static_cast<const F*>(function);

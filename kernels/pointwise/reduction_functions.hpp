@@ -1,6 +1,6 @@
 #pragma once
-// Functions of an element and of the result of its reduction, whose derivatives are the reduction's gradient; and the
-// quotient that makes one of a root. The result is broadcast, as there is one for many elements.
+// Functions of an element and its reduction's result, whose derivatives give the reduction's gradient; and the quotient
+// for the gradient of a root. The result is broadcast over its elements.
 //
 //     kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, largest, scaled, 0.0f, dx);
 //     kernels::map(stream, kernels::QuotientOrZero{}, dy, y, scaled);
@@ -9,7 +9,7 @@
 
 namespace headroom::kernels {
 
-/// e^(x - y). Where y is the largest x, the derivative of log(sum(e^x)) times the sum of these.
+/// e^(x - y). With y the largest x, this is the derivative of log(sum(e^x)) times the sum of these terms.
 struct LogSumExpTerm {
     static constexpr const char* name = "log_sum_exp_term";
     static constexpr Saves saves = Saves::input;
@@ -41,7 +41,7 @@ struct LogSumExpResult {
     }
 };
 
-/// y log|x|. Its derivative y / x is the derivative of a product y by its factor x. Here it is 0 where x is 0.
+/// y log|x|. Its derivative y / x is the derivative of a product y by its factor x; defined here as 0 where x is 0.
 struct ProductFactor {
     static constexpr const char* name = "product_factor";
     static constexpr Saves saves = Saves::input;
@@ -62,7 +62,7 @@ struct ProductFactor {
     }
 };
 
-/// a / b, but 0 where b is 0: PyTorch's choice among the derivatives of a norm at 0.
+/// a / b, or 0 where b is 0: PyTorch's choice of a norm's derivative at 0.
 struct QuotientOrZero {
     static constexpr const char* name = "quotient_or_zero";
     static constexpr int cost = 2;

@@ -1,6 +1,6 @@
 #pragma once
-// The functions of one argument that Headroom brings. See `functions.hpp` for what they promise. NaN gives NaN, except
-// in predicates; derivatives at corners are those of PyTorch (0 at relu's, 0 at abs's, 1 on clamp's borders).
+// The built-in functions of one argument. See `functions.hpp` for their contract. NaN gives NaN, except in predicates;
+// derivatives at corners are PyTorch's (0 for relu and abs, 1 at clamp's bounds).
 //
 //     kernels::map(stream, kernels::Relu{}, x, y);
 //     kernels::map(stream, kernels::Clamp{-1.0, 1.0}, x, y);
@@ -253,7 +253,7 @@ struct Erf {
     }
 };
 
-/// x held between low and high.
+/// x clamped to [low, high].
 struct Clamp {
     static constexpr const char* name = "clamp";
     static constexpr Saves saves = Saves::input;
@@ -318,7 +318,7 @@ struct Ceil {
     }
 };
 
-/// The nearest integer, the even one of two; the derivative is 0 everywhere.
+/// The nearest integer, ties to even; the derivative is 0 everywhere.
 struct Round {
     static constexpr const char* name = "round";
     static constexpr Saves saves = Saves::nothing;
@@ -360,7 +360,7 @@ struct IsNan {
 
 using UnaryFunctions = FunctionList<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Expm1, Log,
                                     Log1p, Sin, Cos, Erf, Clamp, Sign, Floor, Ceil, Round>;
-/// Their results are truth values.
+/// Functions with bool results.
 using UnaryPredicates = FunctionList<LogicalNot, IsFinite, IsNan>;
 
 }  // namespace headroom::kernels

@@ -1,7 +1,7 @@
 #pragma once
 // Philox4x32-10, a counter-based random generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011): random words are a function of a key and a position, so nothing is stored and every word can be
-// computed again. Not for cryptography. Arrays are filled by `random.hpp`; this is for single values, in order.
+// 1, 2, 3", SC 2011). Random words are a function of a key and a position, so nothing is stored and every word can be
+// recomputed. Not for cryptography. To fill arrays use `random.hpp`; this is for single values, in order.
 //
 //     const RandomKey key = op_key(seed, counter);             // one per op outside of micro-batches
 //     const RandomKey in = op_key(use_seed(seed, fnv1a("blocks.0.mlp"), use), micro_batch);  // and in one
@@ -13,15 +13,15 @@
 
 namespace headroom::kernels {
 
-/// The purpose of the words; the same numbers in two domains give unrelated words.
+/// The purpose of the words: equal numbers in two domains give unrelated words.
 enum class RandomDomain : std::uint8_t { op, initialisation, data, sampling };
 
-/// Names an endless sequence of words. `sequence` holds the domain in its two highest bits.
+/// Identifies an endless sequence of words. The two highest bits of `sequence` hold the domain.
 struct RandomKey {
     std::uint64_t seed = 0;
     std::uint64_t sequence = 0;
-    /// A number in the device's memory that kernels add to `sequence` (below 2^62): a graph of kernels draws other
-    /// words each time that it is launched. Null: 0. Kernels on a GPU read it.
+    /// A number in device memory that kernels add to `sequence` (below 2^62), so that a graph of kernels draws new
+    /// words at each launch. Null: 0. GPU kernels read it.
     const std::uint64_t* shift = nullptr;
 
     constexpr RandomKey shifted() const { return {seed, sequence + (shift ? *shift : 0), nullptr}; }
@@ -40,32 +40,32 @@ constexpr std::uint64_t fnv1a(std::string_view text) {
     return hash;
 }
 
-/// The key of the op that draws as the `counter`-th.
+/// The key of the op that makes draw number `counter`.
 constexpr RandomKey op_key(std::uint64_t seed, std::uint64_t counter) {
     return random_key(seed, RandomDomain::op, counter);
 }
 
 /// The finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-/// one to one, each bit of the result depends on all bits.
+/// a bijection in which each bit of the result depends on all bits.
 constexpr std::uint64_t mixed(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
 }
 
-/// The seed of what a module draws the `use`-th time in a micro-batch; `module`: fnv1a of its path.
+/// The seed for a module's draw number `use` in a micro-batch; `module`: fnv1a of its path.
 constexpr std::uint64_t use_seed(std::uint64_t seed, std::uint64_t module, std::uint64_t use) {
     return mixed(mixed(mixed(seed) ^ module) + use);
 }
 
-/// The key of the initial values of the parameter at `path`.
+/// The key for the initial values of the parameter at `path`.
 constexpr RandomKey path_key(std::uint64_t seed, std::string_view path) {
     return random_key(seed, RandomDomain::initialisation, fnv1a(path));
 }
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-/// The bare generator: four words of counter and two of key give four random words.
+/// The bare generator: four counter words and two key words give four random words.
 [[gnu::always_inline]] constexpr PhiloxBlock philox_rounds(PhiloxBlock counter, std::uint32_t key0,
                                                            std::uint32_t key1) {
     std::uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];

@@ -1,7 +1,7 @@
 #pragma once
-// One time step of gated recurrent units (Cho et al. 2014, arXiv:1406.1078, with the reset gate behind the product, as
-// PyTorch and cuDNN have it): it works on the products of a step's input and of the state before it, which matmul
-// computes.
+// One time step of gated recurrent units (Cho et al. 2014, arXiv:1406.1078, with the reset gate applied after the
+// product, as in PyTorch and cuDNN). Its inputs are the products with the step's input and with the previous state,
+// which matmul computes.
 //
 //     // gates|n = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
 //     gru_step(stream, {.gates = gates, .n = n, .hidden = hidden, .h = h, .y = y});
@@ -18,13 +18,13 @@ namespace headroom::kernels {
 
 /// r, z = sigmoid of gates + hidden; n = tanh(x's part + r hidden); h = y = (1 - z) n + z h.
 ///
-/// Matrices with any strides: gates, n, h and y of one floating dtype, `hidden` f32 (f64 for f64), in which all is
-/// computed. A sequence that has ended keeps h, and its y is 0.
+/// Matrices with any strides: gates, n, h and y of one floating dtype; `hidden` is f32 (f64 for f64), the dtype of all
+/// computation. A sequence that has ended keeps h, and its y is 0.
 struct GruStep {
-    View gates;             ///< [B, 2 H]: x's parts r|z before, the gates after
+    View gates;             ///< [B, 2 H]: in: x's parts r|z; out: the gates
     View n;                 ///< [B, H]: x's part of n
     View hidden;            ///< [B, 3 H]: the state's parts r|z|n
-    View h;                 ///< [B, H]: the state, before and after
+    View h;                 ///< [B, H]: the state, updated
     View y{};               ///< [B, H]; rank 0: not wanted
     View last{};            ///< [B], i32 or i64: the index of each sequence's last element; rank 0: none ends early
     std::int64_t time = 0;  ///< the index of this step
@@ -32,16 +32,17 @@ struct GruStep {
 void gru_step(CpuStream& stream, const GruStep& step);
 void gru_step(CudaStream& stream, const GruStep& step);
 
-/// The gradients of a step. Those of a sequence that has ended are 0, and it keeps dh.
+/// The gradients of a step. For a sequence that has ended they are 0, and dh is unchanged.
 struct GruStepGradient {
-    View gates;  ///< [B, 2 H]: r|z as GruStep leaves them; afterwards the gradients of their parts, x's and the state's
-    View n;      ///< [B, H], of gates' dtype: x's part of n; afterwards its gradient
-    View hidden;   ///< [B, H], of gates' dtype: the state's part of n; afterwards its gradient
-    View dhidden;  ///< [B, 3 H], of gates' dtype, written: the gradients of the state's parts r|z|n side by side
+    View gates;    ///< [B, 2 H]: in: r|z from GruStep; out: the gradients of their arguments, x's part and the state's
+    View n;        ///< [B, H], of gates' dtype: in: x's part of n; out: its gradient
+    View hidden;   ///< [B, H], of gates' dtype: in: the state's part of n; out: its gradient
+    View dhidden;  ///< [B, 3 H], of gates' dtype; out: the gradients of the state's parts r|z|n, side by side
     View before;   ///< [B, H], any floating dtype: the state before the step
     View dy;       ///< [B, H], any floating dtype
-    View dh;       ///< [B, H], f32 or f64: of h after the step, but for dy; then of h before it, but for the
-                   ///< product, which is to be added
+    /// [B, H], f32 or f64: in: the gradient of h after the step, without dy; out: that of h before the step, without
+    /// the product still to be added.
+    View dh;
     View last{};
     std::int64_t time = 0;
 };

@@ -1,7 +1,7 @@
 #pragma once
-// How one axis of an image is made from the axis of another: an output position is a weighted sum of a few input
-// positions. Averages over windows, interpolation and padding are such maps of rows and of columns, and a gradient is
-// the same map read backwards. Plain C++ for both devices.
+// How one axis of an image is computed from the axis of another: an output position is a weighted sum of a few input
+// positions. Averages over windows, interpolation and padding are such maps of rows and columns, and a gradient is the
+// same map read backwards. Plain C++ for both devices.
 //
 //     AxisMap map = AxisMap::linear(14, 28, false);     // 14 positions to 28
 //     for (auto [i, end] = map.span<float>(3); i < end; ++i) sum += map.weight<float>(3, i) * x[i];
@@ -21,16 +21,16 @@ struct AxisMap {
     };
 
     Kind kind = Kind::replicate;
-    bool back = false;  ///< the map is read backwards: positions of the input are sums over positions of the output
+    bool back = false;  ///< read the map backwards: input positions are sums over output positions
     bool counts_padding = false, align_corners = false;
     std::int64_t in = 0, out = 0;
     std::int64_t kernel = 1, stride = 1;
-    std::int64_t before = 0;   ///< positions in front of the input; negative: the input begins behind as many
-    std::int64_t divisor = 0;  ///< of a window's sum; 0: the number of its positions
+    std::int64_t before = 0;   ///< positions in front of the input; negative: this many input positions are skipped
+    std::int64_t divisor = 0;  ///< for a window's sum; 0: the number of its positions
     double scale = 1;          ///< from output to input coordinates
 
-    /// Output o is the average of inputs [o stride - before, o stride - before + kernel). Positions outside of the
-    /// input count as zeros, or do not count; positions further outside than `before` never count.
+    /// Output o is the average of inputs [o stride - before, o stride - before + kernel). Positions outside the input
+    /// either count as zeros or don't count; positions further outside than `before` never count.
     static AxisMap window(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
                           std::int64_t before, bool counts_padding, std::int64_t divisor = 0) {
         return {.kind = Kind::window,
@@ -46,28 +46,28 @@ struct AxisMap {
     static AxisMap adaptive(std::int64_t in, std::int64_t out) {
         return {.kind = Kind::adaptive, .in = in, .out = out};
     }
-    /// Output o is input floor(o scale), found in f32, as PyTorch does: the scale is 1 / `factor` if one is given, else
-    /// in / out; but 1 and 1/2 for equal and for doubled sizes.
+    /// Output o is input floor(o scale), computed in f32 like PyTorch. The scale is 1 / `factor` if given, else in /
+    /// out; equal and doubled sizes use exactly 1 and 1/2.
     static AxisMap nearest(std::int64_t in, std::int64_t out, std::optional<double> factor = std::nullopt) {
         AxisMap map{.kind = Kind::nearest, .in = in, .out = out, .scale = ratio(in, out)};
         if (factor && in != out && 2 * in != out) map.scale = 1 / *factor;
         return map;
     }
-    /// Output o is between the two inputs next to its coordinate: o (in - 1) / (out - 1) if `align_corners`, else
-    /// (o + 1/2) scale - 1/2, with the scale as above, held to the input's ends.
+    /// Output o lies between the two inputs next to its coordinate: o (in - 1) / (out - 1) if `align_corners`, else (o
+    /// + 1/2) scale - 1/2 with the scale as above, clamped to the input's ends.
     static AxisMap linear(std::int64_t in, std::int64_t out, bool align_corners,
                           std::optional<double> factor = std::nullopt) {
         AxisMap map{.kind = Kind::linear, .align_corners = align_corners, .in = in, .out = out};
         map.scale = !align_corners ? factor ? 1 / *factor : ratio(in, out) : out > 1 ? ratio(in - 1, out - 1) : 0.0;
         return map;
     }
-    /// Output o is input o - before, mirrored at the ends, which are not repeated; or the input's nearest end.
+    /// Output o is input o - before, mirrored at the ends without repeating them; or the nearest end of the input.
     static AxisMap padding(Kind kind, std::int64_t in, std::int64_t before, std::int64_t after) {
         return {.kind = kind, .in = in, .out = in + before + after, .before = before};
     }
 
-    /// The positions that position i is made of; some between them may have a weight of 0. C: float or double, in which
-    /// coordinates are computed.
+    /// The range of positions that position i is computed from; some of them may have weight 0. C: float or double, the
+    /// type of coordinates.
     template <class C>
     HEADROOM_DEVICE Span span(std::int64_t i) const {
         return back ? outputs<C>(i) : inputs<C>(i);
@@ -91,7 +91,7 @@ struct AxisMap {
         const C at = static_cast<C>(scale) * (static_cast<C>(o) + C(0.5)) - C(0.5);
         return at < 0 ? C(0) : at;
     }
-    /// The input of an output, the first one of two; not for averages.
+    /// The input that an output reads, the first if it reads two; not for averages.
     template <class C>
     HEADROOM_DEVICE std::int64_t source(std::int64_t o) const {
         if (kind == Kind::linear) return smaller(static_cast<std::int64_t>(std::floor(coordinate<C>(o))), in - 1);
@@ -125,7 +125,7 @@ struct AxisMap {
         if (first == in - 1) return first == i ? C(1) : C(0);
         return first == i ? C(1) - rest : first + 1 == i ? rest : C(0);
     }
-    /// The divisor of the sum over a window.
+    /// The divisor of a window's sum.
     HEADROOM_DEVICE std::int64_t counted(std::int64_t o) const {
         if (divisor > 0) return divisor;
         if (kind == Kind::window && counts_padding) {
@@ -136,7 +136,7 @@ struct AxisMap {
         return span.end - span.begin;
     }
 
-    /// The outputs that input i is read by.
+    /// The outputs that read input i.
     template <class C>
     HEADROOM_DEVICE Span outputs(std::int64_t i) const {
         const std::int64_t o = i + before;
@@ -149,7 +149,7 @@ struct AxisMap {
         }
         return {first_output<C>(kind == Kind::linear ? i - 1 : i), first_output<C>(i + 1)};
     }
-    /// The first output whose source is i or more.
+    /// The first output whose source is at least i.
     template <class C>
     HEADROOM_DEVICE std::int64_t first_output(std::int64_t i) const {
         if (i <= 0) return 0;

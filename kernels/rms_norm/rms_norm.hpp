@@ -1,14 +1,14 @@
 #pragma once
 // Normalisation by the root mean square of the last axis (Zhang and Sennrich 2019, arXiv:1910.07467) and its gradient.
-// Not for inputs whose mean should be removed: that is layer_norm/.
+// To also remove the mean use layer_norm/.
 //
 //     rms_norm(stream, x, &gamma, 1e-5, y, rstd);                          // x, y [768, 128], gamma [128]
 //     const RmsNormGradientPlan plan(stream, x, dy, &gamma, rstd,
 //                         {.x = &dx, .gamma = {&dgamma, 1}});
 //     plan.run(stream, scratch);                                          // plan.scratch() bytes
 //
-// Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `rstd` is contiguous, one element per row,
-// f32 (f64 for f64 x).
+// Any floating dtypes and strides; f64 is computed in f64, everything else in f32. `rstd` is contiguous, one element
+// per row, f32 (f64 for f64 x).
 #include <cstddef>
 
 #include <headroom/kernels/gradient_target.hpp>
@@ -26,9 +26,9 @@ struct RmsNormGradients {
     GradientTarget x{}, gamma{};
 };
 
-/// With h = x * rstd and g = dy * gamma:  dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
-/// chunks of rows that depend on the shape alone. x's gradient may be dy's memory (beta 0).
-/// Views behind pointers must be there until it runs.
+/// With h = x * rstd and g = dy * gamma: dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
+/// chunks of rows that depend only on the shape. x's gradient may be dy's memory (beta 0). Views behind pointers must
+/// stay alive until it runs.
 class RmsNormGradientPlan {
   public:
     RmsNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,

@@ -1,11 +1,11 @@
 #pragma once
-// The features in boxes of images, each box averaged into the same number of bins (see region.hpp). The gradient of a
-// pixel is a sum over the boxes that it is in, in their order, so that its bits are the same every time.
+// Pools boxes of images into a fixed number of bins each (see region.hpp). The gradient of a pixel is a sum over the
+// boxes that contain it, in order, so that its bits are always the same.
 //
 //     roi_align(stream, x, boxes, {.scale = 0.25, .sampling = 2}, y);       // x [2, 256, 200, 304], y [512, 256, 7, 7]
 //     RoiAlignGradientPlan(stream, dy, boxes, options, 1.0f, dx);           // dx += gradient
 //
-// A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`. CPU: a row of dx per thread.
+// A plan is one call: allocate `plan.scratch()` bytes, then `plan.run(stream, scratch)`. CPU: a row of dx per thread.
 // GPU: none.
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace headroom::kernels {
 
-/// y[r, c, i, j] = the mean of bin (i, j) of box r. x [N, C, H, W], y [R, C, rows, columns], floating, any strides,
-/// fast where channels are neighbours in memory; boxes [R, 5], not bool: the image's index and x1, y1, x2, y2. Boxes
-/// whose index is below 0, with NaN, or beyond 2^24 pixels give 0. Computed in f64 if x or y is, else in f32. Errors:
-/// ShapeError for an index outside of [0, N), on a GPU noted.
+/// y[r, c, i, j] = the mean of bin (i, j) of box r. x [N, C, H, W], y [R, C, rows, columns], floating, any strides;
+/// fast if channels are neighbours in memory. boxes [R, 5], any dtype but bool: image index and x1, y1, x2, y2. Boxes
+/// with a negative index, with NaN, or beyond 2^24 pixels give 0. Computed in f64 if x or y is, else in f32. Errors:
+/// ShapeError for an index of N or more, on a GPU when the host next waits.
 void roi_align(CpuStream& stream, const View& x, const View& boxes, const RoiAlignOptions& options, const View& y);
 void roi_align(CudaStream& stream, const View& x, const View& boxes, const RoiAlignOptions& options, const View& y);
 

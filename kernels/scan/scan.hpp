@@ -1,15 +1,15 @@
 #pragma once
-// Sums of all elements before, along an axis. For one sum of all see reduce/.
+// Cumulative sums along an axis. For one sum of all elements see reduce/.
 //
 //     CumsumPlan(stream, x, 1, false, y, 0);         // y[i][j] = x[i][0] + ... + x[i][j]
 //     CumsumPlan(stream, dy, 1, true, dx, 1);        // its gradient: sums from the end, added
 //
-// Any dtype and strides, y's not 0. Integers and bool are summed in i64, modulo 2^64; f64, and sums to f64, in f64; the
-// rest in f64 on the CPU, on a GPU in f32 within 256 elements and in f64 from there on. The order follows from the
-// shapes and strides: the bits are the same each time.
+// Any dtype and strides; y's strides must not be 0. Integers and bool are summed in i64, modulo 2^64; f64, and sums to
+// f64, in f64. Everything else is summed in f64 on the CPU; on a GPU in f32 within 256 elements and in f64 beyond. The
+// order depends only on shapes and strides, so the bits are always the same.
 //
-// A plan is one call: `plan.scratch()` bytes of memory, none on the CPU, then `plan.run(stream, scratch)`. GPU: a long
-// line is cut into parts, whose sums come first; they are the scratch.
+// A plan is one call: allocate `plan.scratch()` bytes, none on the CPU, then `plan.run(stream, scratch)`. GPU: a long
+// line is cut into parts, whose sums are computed first and kept in scratch.
 #include <cstddef>
 #include <cstdint>
 
@@ -18,8 +18,8 @@
 
 namespace headroom::kernels {
 
-/// y = beta * y + sums of x along `axis`, from its start or, `reverse`, from its end; each includes its own element.
-/// x and y have one shape.
+/// y = beta * y + sums of x along `axis`, from its start or, if `reverse`, from its end; each sum includes its own
+/// element. x and y have one shape.
 class CumsumPlan {
   public:
     CumsumPlan(const Stream& stream, const View& x, int axis, bool reverse, const View& y, float beta);
@@ -32,7 +32,7 @@ class CumsumPlan {
     View x_, y_;
     int axis_;
     float beta_;
-    std::int64_t part_ = 0;  ///< on a GPU: elements of a line that are summed one after the other
+    std::int64_t part_ = 0;  ///< on a GPU: elements of a line that are summed one after another
     std::int64_t parts_ = 1;
     std::size_t scratch_ = 0;
 };

@@ -1,16 +1,15 @@
 #pragma once
-// The order of elements along an axis, as positions: all of them, or the first few. Values follow by `gather`.
+// The sorted order of elements along an axis, as positions: all of them, or the first few. For the values use `gather`.
 //
 //     ArgsortPlan(stream, x, 1, false, positions);       // x [8, 64], positions i64 [8, 64], ascending
 //     TopPlan(stream, x, 1, true, positions);            // positions i64 [8, 5]: of the five largest, largest first
 //
-// Any dtype and strides. NaN counts as larger than all numbers, as in PyTorch, -0 and 0 as equal; of equal elements the
-// one with the smaller position comes first, in either direction. So there is one result, whatever the device.
+// Any dtype and strides. NaN counts as larger than all numbers, as in PyTorch, and -0 equals 0; equal elements stay in
+// order of position, in either direction. So every device gives the same result.
 //
-// A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`. CPU: 16 bytes per element of
-// a line and thread. GPU: about 16 bytes per element, of 2^24 elements at most or of one line, that are sorted at a
-// time: a radix sort; for TopPlan, of the elements that a radix selection left. There, a line has less than 2^31
-// elements.
+// A plan is one call: allocate `plan.scratch()` bytes, then `plan.run(stream, scratch)`. CPU: 16 bytes per element of a
+// line, per thread. GPU: a radix sort with about 16 bytes per element that is sorted at a time: up to 2^24 elements, or
+// one line. TopPlan sorts only the elements left by a radix selection. A line has fewer than 2^31 elements on a GPU.
 #include <cstddef>
 #include <cstdint>
 
@@ -20,10 +19,10 @@
 
 namespace headroom::kernels {
 
-/// Elements that a GPU sorts at a time, unless one line has more of them.
+/// Elements that a GPU sorts at a time, unless a single line has more.
 inline constexpr std::int64_t kMostSorted = std::int64_t{1} << 24;
 
-/// y = the positions of the first `y.size(axis)` elements of each line of x along `axis`, by their order.
+/// y = the positions of the first `y.size(axis)` elements of each line of x along `axis`, in sorted order.
 class OrderPlan {
   public:
     std::size_t scratch() const { return scratch_; }
@@ -36,11 +35,11 @@ class OrderPlan {
   private:
     std::int64_t workers(int threads) const;
 
-    View x_, y_;  ///< the axis is the last one
+    View x_, y_;  ///< with the axis moved to the end
     bool descending_;
-    std::int64_t lines_ = 1, length_ = 1, kept_ = 1;  ///< of each line
+    std::int64_t lines_ = 1, length_ = 1, kept_ = 1;  ///< per line
     std::int64_t lines_at_once_ = 1;                  ///< on a GPU
-    SortPlan sort_;                                   ///< of these
+    SortPlan sort_;                                   ///< for these lines
     std::size_t scratch_ = 0;
 };
 
@@ -51,7 +50,7 @@ struct ArgsortPlan : OrderPlan {
         : OrderPlan(stream, x, axis, descending, y, most_sorted) {}
 };
 
-/// The positions of the largest elements, or of the smallest, in that order; y may be smaller than x along the axis.
+/// The positions of the largest or smallest elements, in sorted order; y may be smaller than x along the axis.
 struct TopPlan : OrderPlan {
     TopPlan(const Stream& stream, const View& x, int axis, bool largest, const View& y,
             std::int64_t most_sorted = kMostSorted)

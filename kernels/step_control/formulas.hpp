@@ -1,6 +1,6 @@
 #pragma once
-// The arithmetic of `step_control`, the same source for every device, in f64. Also for host code that decides by
-// itself. Compiled without fused multiply-add where devices must agree.
+// The arithmetic of `step_control` in f64, from one source for every device. Also for host code that makes the same
+// decisions. Compiled without fused multiply-add where devices must agree.
 //
 //     const StepOutcome outcome = conclude(rule, state);
 //     double factor = optim::clip_factor(outcome.gradient_norm, 1.0);
@@ -15,7 +15,8 @@ namespace headroom::kernels {
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-/// The power of two next to x on a logarithmic scale; 0 for 0, infinity above the largest one. x is not negative.
+/// The power of two nearest to x on a logarithmic scale; 0 for 0, infinity above the largest power. x must not be
+/// negative.
 constexpr double nearest_power_of_two(double x) {
     constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
     constexpr std::uint64_t root = 0x6a09e667f3bcc;  // of 2, rounded down
@@ -33,10 +34,10 @@ constexpr double clip_factor(double norm, double max_norm) {
     return factor < 1 ? factor : 1;
 }
 
-/// True if a further step that is not finite can't lower the scale.
+/// True if another non-finite step can't lower the scale.
 constexpr bool exhausted(const LossScaleRule& rule, double scale) { return !rule.enabled || scale <= rule.minimum; }
 
-/// Updates the loss scale after a step with terms; `finite`: the gradients were finite.
+/// Updates the loss scale after a step with terms; `finite`: whether the gradients were finite.
 constexpr void update_scale(const LossScaleRule& rule, bool finite, double& scale, double& good_steps) {
     if (!rule.enabled) return;
     if (!finite) {
@@ -60,7 +61,7 @@ constexpr double seed_of(const StepState& state) {
     return nearest_power_of_two(state.scale / (state.terms > 1 ? state.terms : 1));
 }
 
-/// The decision of `end_step`. A template, because std::sqrt is no constant for some compilers.
+/// The decision of `end_step`. A template, because std::sqrt is not constexpr for some compilers.
 template <std::same_as<StepState> State>
 constexpr StepOutcome conclude(const StepRule& rule, State& state) {
     const double terms = state.terms;

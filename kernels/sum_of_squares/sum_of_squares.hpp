@@ -1,14 +1,14 @@
 #pragma once
-// The sum of squares of a flat range, for gradient norms, and whether all of it is finite. Not for reductions over
-// axes: see reduce/.
+// The sum of squares of a flat range, for gradient norms, and whether all elements are finite. For reductions over axes
+// see reduce/.
 //
 //     const SumOfSquaresPlan plan(stream, gradients, result, 0);    // result: one f64
 //     plan.run(stream, scratch);                                    // plan.scratch() bytes
 //     if (!std::isfinite(value)) ...                            // some gradient was infinite or NaN: no second pass
 //     bool fine = all_finite(stream, activations, scratch);     // if only that matters
 //
-// Squares are formed and summed in f64, in chunks that depend on the size alone. Squares of f32, f16 and bf16 can't
-// overflow there: the sum is finite if and only if every element is. (For f64 that holds up to 1e150.)
+// Squares are computed and summed in f64, in chunks that depend only on the size. Squares of f32, f16 and bf16 can't
+// overflow in f64, so the sum is finite if and only if every element is. (For f64 this holds up to 1e150.)
 #include <cstddef>
 #include <cstdint>
 
@@ -30,7 +30,7 @@ class SumOfSquaresPlan {
   private:
     View x_, result_;
     float beta_;
-    std::int64_t cuda_parts_;  ///< one block each, whose result waits in scratch; 0 on the CPU
+    std::int64_t cuda_parts_;  ///< one block each, whose result goes to scratch; 0 on the CPU
 };
 
 /// Bytes of scratch that `all_finite` needs; none on the CPU.
