@@ -1,6 +1,6 @@
 #pragma once
-// Where a mean must be corrected. The mean of equal numbers, summed and divided, is off by a few units; a norm would
-// divide that rest by the root of its epsilon, and write numbers where the truth is 0.
+// Detects a mean that needs correction. The computed mean of equal numbers is off by a few units; a norm would divide
+// that error by the square root of its epsilon and return nonzero values where the result should be 0.
 //
 //     if (is_rounding(squares, count, mean)) mean += sum(x - mean) / count;     // equal numbers: exactly their value
 #include <limits>
@@ -9,8 +9,8 @@
 
 namespace headroom::kernels {
 
-/// True if so many numbers deviate from their computed mean by no more than that may be off itself: by an epsilon for
-/// each addition. `squares`: the sum of (x - mean)^2. False for NaN, and where nothing is off.
+/// True if `count` numbers deviate from their computed mean by no more than the mean's own error: one epsilon per
+/// addition. `squares`: the sum of (x - mean)^2. False for NaN, and if nothing is off.
 template <class C>
 HEADROOM_DEVICE bool is_rounding(C squares, C count, C mean) {
     const C share = count * std::numeric_limits<C>::epsilon();

@@ -1,5 +1,5 @@
 #pragma once
-// For reports of one line that repeat what other libraries say: in their words there may be lines and quotes.
+// For one-line reports that quote messages of other libraries, which may contain line breaks and quotes.
 //
 //     fmt::print("{{\"attention\": \"{}\"}}", one_line(refusal));
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// What calls of oneDNN have in common. Only sources that call it include this.
+// The common part of oneDNN calls. Only sources that call oneDNN include this.
 //
 //     const OneThread scope;
 //     primitive.execute(stream, arguments);
@@ -11,7 +11,7 @@
 
 namespace headroom::kernels {
 
-/// oneDNN asks OpenMP for the number of threads, when it compiles and when it runs: one, while this lives.
+/// During its lifetime oneDNN uses one thread: it asks OpenMP for their number when it compiles and when it runs.
 class OneThread {
   public:
     OneThread() : before_(omp_get_max_threads()) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a norm multiplies by. A row whose variance overflows has diverged: 1 / sqrt(infinity) would make it 0 and hide
-// that, so it is NaN, as in PyTorch's layer and group norm.
+// The factor of a norm. A row whose variance overflows has diverged; 1 / sqrt(infinity) would make it 0 and hide that,
+// so the factor is NaN, as in PyTorch's layer and group norm.
 //
 //     const float rstd = rstd_of(squares / count + epsilon);
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace headroom::kernels {
 
-/// 1 / sqrt(x); NaN where x is infinite.
+/// 1 / sqrt(x); NaN for infinite x.
 template <class C>
 HEADROOM_DEVICE C rstd_of(C x) {
     return C{1} / std::sqrt(x) + (x - x);

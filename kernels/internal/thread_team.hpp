@@ -1,9 +1,8 @@
 #pragma once
-// The threads that share out a stream's work; the calling thread is one of them. Shares are claimed one after
-// another: while the processor runs another program in a thread's place, the others do its part, and nobody waits
-// for a thread that has claimed nothing. A thread without work looks out for some for a few microseconds, since the
-// next kernel is near as a rule, and then sleeps: a thread that spins for longer takes the processor from those that
-// it waits for.
+// The threads that process a stream's work, the calling thread included. Shares are claimed one at a time: if the
+// processor runs another program instead of a thread, the others take over its part, and nobody waits for a thread that
+// has claimed nothing. An idle thread spins for a few microseconds, because the next kernel is usually close, and then
+// sleeps: a thread that spins longer takes the processor from the threads that it waits for.
 //
 //     ThreadTeam& team = stream.state->get<ThreadTeam>();
 //     team.run(shares, work, context);   // work(context, i) for i in [0, shares), by as many threads
@@ -24,9 +23,9 @@ class ThreadTeam {
     ThreadTeam(const ThreadTeam&) = delete;
     ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-    /// Calls `work` once for each share, fewer than 65,536 of them, and returns when all calls have. `work` must not
-    /// throw; where it calls this, its shares are done one after another. Starts the threads that are missing; those
-    /// that the system refuses are done without.
+    /// Calls `work` once for each share, fewer than 65,536, and returns when all calls have. `work` must not throw; if
+    /// it calls this, the inner shares run one after another. Starts missing threads, and goes on without those that
+    /// the system refuses.
     void run(std::int64_t shares, Work work, const void* context);
 
   private:
@@ -34,13 +33,13 @@ class ThreadTeam {
     void serve();
     std::uint32_t claim();
 
-    /// What is posted: a number that differs from the last one's, shares, shares that are claimed.
+    /// The posted job: a number that differs from the previous job's, the shares, and the claimed shares.
     std::atomic<std::uint64_t> job_{0};
     Work work_ = nullptr;
     const void* context_ = nullptr;
     bool running_ = false;
-    alignas(64) std::atomic<std::uint32_t> posted_{0};  ///< what workers wait for: changes with each job
-    alignas(64) std::atomic<std::uint32_t> open_{0};    ///< what `run` waits for: shares that are not done
+    alignas(64) std::atomic<std::uint32_t> posted_{0};  ///< workers wait for it: changes with each job
+    alignas(64) std::atomic<std::uint32_t> open_{0};    ///< `run` waits for it: unfinished shares
     std::atomic<bool> over_{false};
     std::vector<std::thread> workers_;
     bool refused_ = false;

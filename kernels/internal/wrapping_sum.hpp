@@ -1,5 +1,5 @@
 #pragma once
-// A sum that wraps around where integers overflow, as PyTorch's do; in C++ that of signed ones is undefined.
+// A sum that wraps around on integer overflow, as in PyTorch; in C++ signed overflow is undefined.
 //
 //     sum = wrapping_sum(sum, x[i]);
 #include <concepts>

@@ -1,6 +1,6 @@
 #pragma once
-// The common parts of attention's forward and gradient: dense copies of one head's rows, and products of blocks that
-// leave out what the causal mask hides.
+// The common parts of attention's forward and gradient: dense copies of one head's rows, and block products that skip
+// what the causal mask hides.
 //
 //     const Geometry g = geometry_of(q, k, causal);
 //     const Block block{g, first_query, 64, first_key, 64};
@@ -17,7 +17,7 @@
 
 namespace headroom::kernels {
 
-/// Queries per block: the blocks of scores, keys and values that a product needs share the nearest caches.
+/// Queries per block: small enough that the scores, keys and values of a product share the nearest caches.
 inline constexpr std::int64_t kQueryBlock = 64;
 
 /// Address of x[batch, position, head, 0].
@@ -44,7 +44,7 @@ void pack_transposed_blocks(const View& x, std::int64_t batch, std::int64_t head
     }
 }
 
-/// 0, 1, 2, ...: compared with the number of visible keys, a mask.
+/// 0, 1, 2, ...; compared with the number of visible keys, they give a mask.
 template <class T>
 struct LaneNumbers {
     alignas(kVectorBytes) T values[kLanes<T>];
@@ -55,21 +55,21 @@ struct LaneNumbers {
 template <class T>
 inline constexpr LaneNumbers<T> kLaneNumbers;
 
-/// `queries` queries from `first_query` on against `keys` keys from `first_key` on, keys that the last of them sees.
-/// Matrices of scores have rows of kKeyBlock; what the mask hides in them is zero up to the padded number of keys,
-/// where they serve as operands.
+/// `queries` queries from `first_query` on against `keys` keys from `first_key` on; the last query sees all of these
+/// keys. Score matrices have rows of kKeyBlock. Where they serve as operands, hidden scores are zero up to the padded
+/// number of keys.
 struct Block {
     const Geometry& g;
     std::int64_t first_query, queries, first_key, keys;
 
     /// Keys of this block that its query i sees; may be negative.
     std::int64_t seen(std::int64_t i) const { return std::min(keys, g.visible(first_query + i) - first_key); }
-    /// The same without a limit at `keys`: one more for each query, if causal.
+    /// The same without the limit at `keys`: if causal, each query sees one more key than the last.
     std::int64_t unclamped_seen(std::int64_t i) const {
         return g.causal ? first_query + i + 1 + g.keys - g.queries - first_key : keys;
     }
     bool masked() const { return seen(0) < keys; }
-    /// Columns that `scores` computes for query i: what its whole group of rows sees, in whole vectors.
+    /// Columns that `scores` computes for query i: those that its whole group of rows sees, in whole vectors.
     template <class T>
     std::int64_t columns(std::int64_t i) const {
         const std::int64_t last = std::min(queries - 1, i / kScoreRows * kScoreRows + kScoreRows - 1);
@@ -87,7 +87,7 @@ struct Block {
         }
     }
 
-    /// out[i] (+)= the sum over j of s[i, j] * y[j]: one row per query. Rows of y are `row` apart and as wide.
+    /// out[i] (+)= the sum over j of s[i, j] * y[j]: one row per query. Rows of y are `row` apart and `row` wide.
     template <class T>
     void per_query(const T* s, const T* y, std::int64_t row, T* out, std::int64_t out_row, bool accumulate) const {
         const std::int64_t step = masked() ? kRows : queries;
@@ -110,8 +110,8 @@ struct Block {
         }
     }
 
-    static constexpr std::int64_t kScoreRows = 16;  // hidden scores are left out in whole vectors
-    static constexpr std::int64_t kRows = 12;       // of registers
+    static constexpr std::int64_t kScoreRows = 16;  // hidden scores are skipped in whole vectors
+    static constexpr std::int64_t kRows = 12;       // rows of registers
 };
 
 }  // namespace headroom::kernels

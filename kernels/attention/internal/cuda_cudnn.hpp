@@ -1,5 +1,5 @@
 #pragma once
-// cuDNN's fused attention through its C++ frontend, which only the source of this header includes. cuDNN itself is
+// cuDNN's fused attention through its C++ frontend, which only this header's source file includes. cuDNN itself is
 // opened at run time.
 //
 //     Cudnn cudnn(open_cudnn({.capability = 90, .stream = stream}));
@@ -26,19 +26,18 @@ class Cudnn {
 
     /// "cuDNN 9.26.0, frontend 1.32.0".
     std::string version() const;
-    /// Made when first asked for, which takes about a second; kept.
+    /// The plan for `sdpa`: made on first use, in about a second, and kept.
     const Plan& plan(const Sdpa& sdpa);
     Choice& choice(const Sdpa& sdpa);
-    /// The plan of that name is its plan from now on; if cuDNN makes none of that name, or one that takes more scratch
-    /// than `Sdpa::scratch`, the plan stays.
+    /// Switches `sdpa` to the plan of that name. Keeps the present plan if cuDNN makes none of that name, or only one
+    /// that takes more scratch than `Sdpa::scratch`.
     void choose(const Sdpa& sdpa, const std::string& name);
-    /// The fastest of the plans that cuDNN proposes is its plan from now on; returns its name. Each is executed, as by
-    /// `run`, whose scratch is enough for them; what takes more is left out. The scratch is as large as
-    /// `Sdpa::scratch`. Where no trial succeeds the plan stays, and the name is empty. Errors: what `timer` throws; the
-    /// plan stays.
+    /// Times the plans that cuDNN proposes, switches `sdpa` to the fastest, and returns its name. Each plan is executed
+    /// like `run`; plans that take more scratch than `Sdpa::scratch`, the size of `scratch`, are skipped. If no trial
+    /// succeeds, keeps the present plan and returns an empty name. Errors: those of `timer`; the plan is kept.
     std::string choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer,
                                const std::function<bool()>& in_time);
-    /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
+    /// Runs the plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
     void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// The place where one head's rows of a gradient are summed: in the gradient itself, if its rows are whole vectors of
-// the type that is computed in; else in scratch, from which `finish` adds them.
+// Where one head's rows of a gradient are summed: in the gradient itself if its rows are whole vectors of the compute
+// type, else in scratch, from which `finish` adds them.
 //
 //     Destination<float> to(gradient.dq, batch, head, first, count, beta, scratch);
 //     block.per_query(dscores, keys, row, to.row(0), to.stride(), to.accumulates(key_block > 0));
@@ -26,7 +26,7 @@ bool sums_in_place(const View& target) {
 template <class T>
 class Destination {
   public:
-    /// Rows [first, first + count). `scratch` has room for their padded rows; it is not used where `sums_in_place`.
+    /// Rows [first, first + count). `scratch` must have room for their padded rows; it is not used if `sums_in_place`.
     Destination(const View& target, std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t count,
                 float beta, T* scratch)
         : target_(target),
@@ -50,16 +50,16 @@ class Destination {
     bool wanted() const { return target_.data != nullptr; }
     T* row(std::int64_t i) const { return data_ + i * stride_; }
     std::int64_t stride() const { return stride_; }
-    /// True if the next sum adds to the contents; `begun`: an earlier one was written there.
+    /// True if the next sum adds to the contents; `begun`: an earlier sum was already written.
     bool accumulates(bool begun) const { return begun || (in_place_ && beta_ != 0); }
 
-    /// Rows [from, to) to which nothing was summed so far.
+    /// Clears rows [from, to), which have received no sums.
     void clear(std::int64_t from, std::int64_t to) const {
         if (!wanted() || accumulates(false)) return;
         for (std::int64_t i = from; i < to; ++i) std::fill_n(row(i), target_.size(3), T{0});
     }
 
-    /// `buffer` has room for a row.
+    /// `buffer` must have room for one row.
     void finish(T* buffer) const {
         if (!wanted() || in_place_) return;
         const std::int64_t width = target_.size(3), column = target_.stride(3);

@@ -1,6 +1,6 @@
 #pragma once
-// Access to q, k, v, o and their gradients in CUDA kernels: rows of heads, by vectors of 16 bytes where the layout
-// allows it, by elements else.
+// Access to q, k, v, o and their gradients in CUDA kernels: rows of heads, in vectors of 16 bytes if the layout allows
+// it, else by elements.
 //
 //     const HeadView q(gradient.q);                                          // host
 //     const Vector<f16, 8> x = load_vector<f16>(block, q, q.row(b, t, h), column, width);   // kernel
@@ -17,7 +17,7 @@ namespace headroom::kernels::attention_device {
 using namespace device;
 
 /// x[batch, position, head, column]. `wide`: each eight columns are aligned to 16 bytes, and the width is a multiple of
-/// eight. No data: a result that nobody wants.
+/// eight. Null data: a result that is not wanted.
 struct HeadView {
     std::byte* data = nullptr;
     std::int64_t batch = 0, position = 0, head = 0, column = 0;  // strides
@@ -42,7 +42,7 @@ struct HeadView {
     }
 };
 
-/// lse or delta: x[batch, head, position], of the type computed in.
+/// lse or delta: x[batch, head, position], in the compute type.
 template <class T>
 struct SumView {
     T* data = nullptr;
@@ -57,7 +57,7 @@ struct SumView {
     }
 };
 
-/// Elements of T from `column` on, as many as 16 bytes hold, of the row at this offset; zero beyond the width.
+/// The 16 bytes of T from `column` on in the row at this offset; zero beyond the width.
 template <class T>
 HEADROOM_DEVICE Vector<T, kWide<T>> load_vector(Block& block, const HeadView& x, std::int64_t row, int column,
                                                 int width) {
@@ -104,14 +104,13 @@ struct HeadBlock {
     std::int64_t batch, head, first;
 };
 
-/// How the grid is shared out: along x, all blocks of `size` rows of a head, then the next head.
+/// Assigns the grid along x: all blocks of `size` rows of a head, then the next head.
 HEADROOM_DEVICE HeadBlock block_of_head(const Block& block, std::int64_t rows, int size, std::int64_t heads) {
     const std::uint32_t blocks = blocks_for(rows, size), head = block.x() / blocks;
     return {head / static_cast<std::uint32_t>(heads), head % static_cast<std::uint32_t>(heads),
             std::int64_t{block.x() % blocks} * size};
 }
-/// Last rows first, for queries: under a causal mask these see the most keys, and nobody shall wait for them at the
-/// end.
+/// Last rows first, for queries: under a causal mask these see the most keys, so they should not start last.
 HEADROOM_DEVICE HeadBlock block_from_the_end(const Block& block, std::int64_t rows, int size, std::int64_t heads) {
     HeadBlock at = block_of_head(block, rows, size, heads);
     at.first = (std::int64_t{blocks_for(rows, size)} - 1) * size - at.first;
@@ -122,6 +121,6 @@ inline std::uint32_t head_blocks(std::int64_t rows, int size, std::int64_t batch
     return static_cast<std::uint32_t>(blocks_for(rows, size) * batch_heads);
 }
 
-inline constexpr double kLog2E = 1.4426950408889634;  // exponentials are of base 2, as GPUs compute them
+inline constexpr double kLog2E = 1.4426950408889634;  // exponentials are base 2, as GPUs compute them
 
 }  // namespace headroom::kernels::attention_device

@@ -1,6 +1,5 @@
 #pragma once
-// What masks and dropout do to scores in CUDA kernels, as a type that these are compiled with: nothing is left of it
-// in the kernels without.
+// Masks and dropout of scores in CUDA kernels, as a template parameter: kernels without them contain no trace of it.
 //
 //     Extras extras = extras_;
 //     const Geometry g = extras.begin(block, sizes, at.batch);
@@ -14,7 +13,7 @@
 
 namespace headroom::kernels::attention_device {
 
-/// The logical place of a score.
+/// The logical position of a score.
 struct ScorePlace {
     std::int64_t batch, head, query, key;
 
@@ -50,7 +49,7 @@ template <class T>
 class Masked {
   public:
     static constexpr bool kAny = true;
-    /// Four of them; indexed by the variables of unrolled loops alone.
+    /// Four of them; index it only with variables of unrolled loops.
     struct Factors {
         T at[4];
         HEADROOM_DEVICE T times(T x, int i) const { return at[i] * x; }
@@ -79,7 +78,7 @@ class Masked {
         }
     }
 
-    /// Before all else; gives what the queries of this batch see.
+    /// Call first; returns the geometry that this batch's queries see.
     HEADROOM_DEVICE Geometry begin(Block& block, Geometry g, std::int64_t batch) {
         key_ = key_.shifted();
         if (lengths_ != nullptr)
@@ -87,7 +86,7 @@ class Masked {
         return g;
     }
 
-    /// The score, in powers of two, with the mask; minus infinity where that hides the key.
+    /// The score, for base 2, with the mask added; minus infinity if the key is hidden.
     HEADROOM_DEVICE T added(T score, const ScorePlace& at) const {
         if (values_ == nullptr) return score;
         const T mask =
@@ -95,20 +94,20 @@ class Masked {
         if (dtype_ == Dtype::boolean) return mask != T(0) ? score : T(-INFINITY);
         return mask < T(kHiddenBelow) ? T(-INFINITY) : score + mask * T(kLog2E);
     }
-    /// Of a query that sees no key, 0: what is subtracted from minus infinity.
+    /// lse, or 0 for a query that sees no key: the value subtracted from its scores of minus infinity.
     HEADROOM_DEVICE static T shift(T lse) { return lse == T(-INFINITY) ? T(0) : lse; }
 
-    /// What dropout multiplies probabilities by: of four keys, the first of which is a multiple of four,
+    /// Dropout's factors for probabilities: for four keys, the first a multiple of four,
     HEADROOM_DEVICE Factors along_keys(const ScorePlace& at) const {
         if (threshold_ == 0) return {{T(1), T(1), T(1), T(1)}};
         const PhiloxBlock words = philox(key_, block_of(at));
         return {{factor(words[0]), factor(words[1]), factor(words[2]), factor(words[3])}};
     }
-    /// of four queries,
+    /// for four queries,
     HEADROOM_DEVICE Factors along_queries(const ScorePlace& at) const {
         return {{one(at), one(at.down(1)), one(at.down(2)), one(at.down(3))}};
     }
-    /// of one score.
+    /// for one score.
     HEADROOM_DEVICE Factors of(const ScorePlace& at) const { return {{one(at), T(1), T(1), T(1)}}; }
 
   private:
@@ -120,7 +119,7 @@ class Masked {
     HEADROOM_DEVICE T one(const ScorePlace& at) const {
         if (threshold_ == 0) return T(1);
         const PhiloxBlock words = philox(key_, block_of(at));
-        const auto i = static_cast<unsigned>(at.key % 4);  // no array is indexed, which would take it to local memory
+        const auto i = static_cast<unsigned>(at.key % 4);  // indexing an array would move it to local memory
         const std::uint32_t low = i == 0 ? words[0] : words[1], high = i == 2 ? words[2] : words[3];
         return factor(i < 2 ? low : high);
     }
@@ -136,7 +135,7 @@ class Masked {
     std::int64_t heads_, queries_, word_blocks_;
 };
 
-/// Calls `work` with the type that the call's masks and dropout need; T: computed in.
+/// Calls `work` with the type that the call's masks and dropout need; T: the compute type.
 template <class T, class A, class Work>
 void with_extras(const CudaStream& stream, const A& attention, Work&& work) {
     if (has_extras(attention)) {

@@ -1,5 +1,5 @@
 #pragma once
-// What masks and dropout do to scores: the numbers that all devices share, and the work on a block on the CPU.
+// Masks and dropout of scores: the formulas that all devices share, and the work on a block on the CPU.
 //
 //     const Masking<float> masking(attention, batch, head);
 //     if (masking.adds()) masking.add(block, scale, scores);             // scores = scale * scores + mask
@@ -18,13 +18,13 @@
 
 namespace headroom::kernels {
 
-/// What a batch without its own length has as `limit`, else that.
+/// `g` with its limit set to the length of this batch, if lengths are given.
 inline Geometry limited(Geometry g, const AttentionMask& mask, std::int64_t batch) {
     if (mask.lengths.rank() != 0) g.limit = Indices(mask.lengths)[batch];
     return g;
 }
 
-/// Errors: ShapeError for a length outside of [0, S].
+/// Errors: ShapeError for a length outside [0, S].
 inline void check_lengths(const AttentionMask& mask, const Geometry& g) {
     if (mask.lengths.rank() != 0) Indices(mask.lengths).check(kLengthError, g.keys + 1);
 }
@@ -47,7 +47,7 @@ class Masking {
     bool adds() const { return first_ != nullptr; }
     bool drops() const { return dropout_.p != 0; }
 
-    /// scores = scale * scores + mask, minus infinity where that hides the key.
+    /// scores = scale * scores + mask, minus infinity where the mask hides the key.
     void add(const Block& block, T scale, T* scores) const {
         constexpr T hidden = -std::numeric_limits<T>::infinity();
         const auto size = static_cast<std::int64_t>(size_of(values_.dtype));
@@ -67,12 +67,12 @@ class Masking {
         }
     }
 
-    /// The words of query `i` of the block, one for each of its keys and on to a whole vector.
+    /// The words of query `i` of the block: one per key, padded to a whole vector.
     const std::uint32_t* words(const Block& block, std::int64_t i, RandomWords& generator) const {
         const std::int64_t first = (first_row_ + block.first_query + i) * row_words_ + block.first_key;
         return generator.generate(dropout_.key, first, padded<T>(block.keys));
     }
-    /// What a probability is multiplied by.
+    /// The factor of a probability.
     T factor(std::uint32_t word) const { return word >= threshold_ ? kept_ : T{0}; }
 
     /// rows *= factors.
@@ -92,7 +92,7 @@ class Masking {
     std::uint32_t threshold_;
     T kept_;
     std::int64_t first_row_;
-    std::int64_t row_words_;  ///< of a query
+    std::int64_t row_words_;  ///< per query
 };
 
 }  // namespace headroom::kernels

@@ -1,16 +1,16 @@
 #pragma once
-// The common part of the plain attention, forward and backward: for f32, f64, and heads too wide for the tensor
-// cores' shared memory. A block of 16 x 16 threads owns kRows rows of a head and a slice of kRows columns of their
-// result, and walks over as many rows of the other side at a time. Scores are summed in registers, from both sides'
-// rows by chunks of columns; each slice of a wider head computes them anew. A thread has every 16th row and, of
-// scores, every 16th column; of results, neighbouring columns.
+// The common part of plain attention, forward and backward: for f32, f64, and heads too wide for the tensor cores'
+// shared memory. A block of 16 x 16 threads owns kRows rows of a head and a slice of kRows columns of their result, and
+// walks over kRows rows of the other side at a time. Scores are summed in registers, in chunks of columns from both
+// sides' rows; each slice of a wider head recomputes them. A thread has every 16th row and, for scores, every 16th
+// column; for results, neighbouring columns.
 //
 //     Plain<float>::scores(block, space, {k, offset, first, keys}, {q, ...}, width, products);   // in registers
 #include <headroom/kernels/attention/internal/heads.cuh>
 
 namespace headroom::kernels::attention_device {
 
-/// Rows [first, ...) of a head that begins at `head` and has `rows` of them.
+/// Rows [first, ...) of a head that begins at `head` and has `rows` rows.
 struct HeadRows {
     HeadView x;
     std::int64_t head, first, rows;
@@ -21,16 +21,17 @@ struct HeadRows {
 template <class T>
 struct Plain {
     static constexpr int kSide = 16;             // threads
-    static constexpr int kEach = kWide<T>;       // rows, and columns, of a thread
-    static constexpr int kRows = kSide * kEach;  // of a block
+    static constexpr int kEach = kWide<T>;       // rows, and columns, per thread
+    static constexpr int kRows = kSide * kEach;  // per block
     static constexpr int kDepth = 32;            // columns of a chunk
     static constexpr unsigned kThreads = kSide * kSide;
     using Wide = Vector<T, kEach>;
     using Products = T[kEach][kEach];
 
-    static constexpr int kChunkStride = kDepth + kEach, kSliceStride = kRows + kEach;  // 16 bytes against conflicts
+    // 16 bytes to avoid bank conflicts.
+    static constexpr int kChunkStride = kDepth + kEach, kSliceStride = kRows + kEach;
 
-    /// Shared memory of a block: a chunk of either side, weights, and the other side's slice.
+    /// Shared memory of a block: a chunk of each side, the weights, and the other side's slice.
     struct Space {
         Shared<T> own, other, weights, slice;
         HEADROOM_DEVICE explicit Space(Block& block)
@@ -59,7 +60,8 @@ struct Plain {
             for (int j = 0; j < kEach; ++j) products[i][j] = T(0);
     }
 
-    /// kColumns columns from `first_column` on of kRows rows, zero beyond what there is. The block waits afterwards.
+    /// Loads kColumns columns from `first_column` on of kRows rows, with zeros out of range. Synchronises the block
+    /// afterwards.
     template <int kColumns>
     HEADROOM_DEVICE static void load_columns(Block& block, const HeadRows& from, int first_column, int width,
                                              Shared<T> to) {
@@ -92,7 +94,7 @@ struct Plain {
                                        int width, Products& products) {
         clear(products);
         for (int first = 0; first < width; first += kDepth) {
-            block.sync();  // all have done with the chunk before
+            block.sync();  // all threads are done with the previous chunk
             load_columns<kDepth>(block, own, first, width, space.own);
             load_columns<kDepth>(block, other, first, width, space.other);
             block.sync();
@@ -109,7 +111,7 @@ struct Plain {
         }
     }
 
-    /// The thread's share of the weights goes where its warp's other threads find it.
+    /// Writes the thread's share of the weights for the other threads of its warp.
     HEADROOM_DEVICE static void put_weights(Block& block, const Space& space, const Products& weights) {
 #pragma unroll
         for (int i = 0; i < kEach; ++i)
@@ -118,8 +120,8 @@ struct Plain {
                 space.weights[own_row(block, i) * kSliceStride + other_row(block, j)] = weights[i][j];
     }
 
-    /// sums += weights times the other side's rows, of which columns from `first_column` on are asked for. The block
-    /// waits before and after.
+    /// sums += weights times the other side's rows, for columns from `first_column` on. Synchronises the block before
+    /// and after.
     HEADROOM_DEVICE static void add(Block& block, const Space& space, const HeadRows& other, int first_column,
                                     int width, Products& sums) {
         load_columns<kRows>(block, other, first_column, width, space.slice);
@@ -149,7 +151,7 @@ struct Plain {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
             const int row = own_row(block, i);
-            if (!wide) {  // through memory, since registers have no addresses
+            if (!wide) {  // through memory, because registers have no addresses
 #pragma unroll
                 for (int j = 0; j < kEach; ++j) space.slice[part + i * kEach + j] = factor * sums[i][j];
             } else if (to.first + row < to.rows && first < width) {
@@ -180,13 +182,13 @@ struct Plain {
     }
 };
 
-/// Slices that cover a head; one at least, which writes lse.
+/// Slices that cover a head; at least one, which writes lse.
 template <class T>
 std::uint32_t slices(std::int64_t width) {
     return width == 0 ? 1 : blocks_for(width, Plain<T>::kRows);
 }
 
-/// Calls `work` with the type computed in.
+/// Calls `work` with the compute type.
 template <class Work>
 void dispatch_plain(Dtype dtype, Work&& work) {
     if (dtype == Dtype::f64) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which of cuDNN's plans was found fastest for which attention.
+// The fastest known cuDNN plan for each attention.
 //
 //     SdpaChoices& choices = stream.state->get<SdpaChoices>();
 //     if (const std::string* plan = choices.find(part, place)) ...

@@ -1,9 +1,8 @@
 #pragma once
-// The common part of the attention of halves on tensor cores, forward and backward. A block owns 64 rows of a head
-// (queries, or keys for their gradients), each warp 16 of them, and walks over the rows of the other side, 64 at a
-// time, which lie in shared memory; 32 on either side where a GPU has too little of it for 64. Sums stay in the warps'
-// fragments. Work element by element, or row by row, is done on a stage of floats in shared memory that belongs to the
-// warp, two lanes for each row.
+// The common part of attention for halves on tensor cores, forward and backward. A block owns 64 rows of a head
+// (queries, or keys for their gradients), 16 per warp, and walks over the rows of the other side, 64 at a time in
+// shared memory; on both sides 32 if a GPU's shared memory is too small for 64. Sums stay in the warps' fragments. Work
+// by element or row is done on a stage of floats in shared memory, one per warp, with two lanes per row.
 //
 //     load_rows<T, 64, kRows>(block, k, k.row(b, 0, h), first, keys, width, tile);
 //     block.sync();
@@ -15,12 +14,12 @@
 namespace headroom::kernels::attention_device {
 
 inline constexpr int kTile = 16;                       // of a fragment
-inline constexpr int kMostRows = 64, kFewerRows = 32;  // of a block, on either side
-inline constexpr int kStageStride = 72;                // rows eight banks apart: two lanes for each row meet in none
+inline constexpr int kMostRows = 64, kFewerRows = 32;  // per block, on either side
+inline constexpr int kStageStride = 72;  // rows are eight banks apart, so that two lanes per row cause no conflicts
 inline constexpr int kStageSize = kTile * kStageStride;
 
-/// A block of kRows rows: warps, threads, and the rows of a head in shared memory, with columns up to kWidth; 16 bytes
-/// more keep rows out of each other's banks.
+/// For a block of kRows rows: warps, threads, and a head's rows in shared memory, with columns up to kWidth; 16 extra
+/// bytes per row avoid bank conflicts.
 template <int kRows>
 inline constexpr unsigned kTensorWarps = kRows / kTile;
 template <int kRows>
@@ -30,17 +29,17 @@ inline constexpr int kTileStride = kWidth + 8;
 template <int kWidth, int kRows>
 inline constexpr int kTileSize = kRows* kTileStride<kWidth>;
 
-/// A number of rows that may be beyond a block on either side.
+/// Clamps a number of rows to the block.
 HEADROOM_DEVICE int within_block(std::int64_t count) {
     return static_cast<int>(count < 0 ? 0 : count < kMostRows ? count : kMostRows);
 }
 
-/// Rows [first, first + kRows) of those from offset `head` on, of which there are `rows`; zero beyond, and from the
-/// width up to kWidth.
+/// Loads rows [first, first + kRows) of the `rows` rows from offset `head` on, with zeros for rows out of range and for
+/// columns from the width up to kWidth.
 template <class T, int kWidth, int kRows>
 HEADROOM_DEVICE void load_rows(Block& block, const HeadView& x, std::int64_t head, std::int64_t first,
                                std::int64_t rows, int width, Shared<T> tile) {
-    constexpr int kVectors = std::bit_ceil(kWidth / 8u);  // threads for each row
+    constexpr int kVectors = std::bit_ceil(kWidth / 8u);  // threads per row
     constexpr int kStep = static_cast<int>(kTensorThreads<kRows>) / kVectors, kRounds = kRows / kStep;
     const int row = static_cast<int>(block.thread()) / kVectors, column = block.thread() % kVectors * 8;
     if (column >= kWidth) return;
@@ -65,7 +64,7 @@ HEADROOM_DEVICE void load_rows(Block& block, const HeadView& x, std::int64_t hea
     }
 }
 
-/// sums[i] = 16 rows of a from `row_a` on, times the transpose of 16 rows of b from `row_b` + 16 i on.
+/// sums[i] = 16 rows of a from `row_a` on times the transpose of 16 rows of b from `row_b` + 16 i on.
 template <class T, int kWidth, int kCount>
 HEADROOM_DEVICE void multiply_rows(Block& block, Shared<T> a, int row_a, Shared<T> b, int row_b,
                                    Accumulator (&sums)[kCount]) {
@@ -96,8 +95,8 @@ HEADROOM_DEVICE void add_rows(Block& block, const Tile<Operand::a, T>& weights, 
     }
 }
 
-/// The warp's 16 rows go from fragments to memory, where `first` of `rows` is the first of them and `factor` belongs to
-/// the lane's row: target = beta * target + factor * sums.
+/// Writes the warp's 16 rows from fragments to memory: target = beta * target + factor * sums. `first` is the number of
+/// the first row out of `rows`, `factor` belongs to the lane's row.
 template <class T, int kWidth>
 HEADROOM_DEVICE void write_rows(Block& block, const Accumulator (&sums)[kWidth / kTile], Shared<float> stage,
                                 const HeadView& to, std::int64_t head, std::int64_t first, std::int64_t rows, int width,
@@ -130,8 +129,8 @@ HEADROOM_DEVICE void write_rows(Block& block, const Accumulator (&sums)[kWidth /
     }
 }
 
-/// Calls `work` with the element type and a width of tiles that fits: with masks or dropout one of two, so that there
-/// are fewer kernels.
+/// Calls `work` with the element type and a tile width that fits; with masks or dropout only two widths, to keep the
+/// number of kernels low.
 template <class Extras, class Work>
 void dispatch_tensor_cores(Dtype dtype, std::int64_t width, Work&& work) {
     const auto with_width = [&]<class T>(TypeTag<T>) {
@@ -152,8 +151,8 @@ void dispatch_tensor_cores(Dtype dtype, std::int64_t width, Work&& work) {
     }
 }
 
-/// Calls `start.operator()<kRows>()` with as many rows for a block as fit into the shared memory of the GPU.
-/// `kMostBytes`: what kMostRows take. Only f16 runs on GPUs that have too little.
+/// Calls `start.operator()<kRows>()` with the most rows per block that fit the GPU's shared memory. `kMostBytes`: what
+/// kMostRows takes. Only f16 runs on GPUs that have too little.
 template <class T, std::size_t kMostBytes, class Start>
 void with_rows_that_fit(const CudaStream& stream, Start&& start) {
     if constexpr (std::is_same_v<T, f16> && kMostBytes > device::kLeastShared) {

@@ -1,6 +1,6 @@
 #pragma once
-// Columns of several arrays as kernels on CUDA go through them: a block has a tile of columns, neighbouring threads
-// neighbouring ones, in groups of W that are accessed together; its other threads take other elements.
+// Access to columns of several arrays in CUDA kernels: a block has a tile of columns, in groups of W that are accessed
+// together. Neighbouring threads have neighbouring groups; the block's other threads take other elements.
 //
 //     const ColumnArrays<2> arrays(columns, {&y, &x});                                 // host
 //     const ColumnThread at(block, grid);                                          // kernel
@@ -34,7 +34,7 @@ class ColumnArrays {
         axes_ = StridedAxes<K>(kernels::Walk(pointers, K), K);
     }
 
-    /// True if eight neighbouring channels are 16 bytes, or 32, that begin at a multiple of 16.
+    /// True if each eight neighbouring channels take 16 or 32 bytes and begin at a multiple of 16.
     bool takes_eights() const {
         for (int k = 0; k < K; ++k) {
             const auto size = static_cast<std::int64_t>(size_of(dtype_[k]));
@@ -47,7 +47,7 @@ class ColumnArrays {
         return true;
     }
 
-    /// Where a column's elements are counted from.
+    /// The offsets from which a column's elements are counted.
     HEADROOM_DEVICE Offsets<K> columns(std::int64_t column) const {
         const std::int64_t image = column / channels_, channel = column - image * channels_;
         Offsets<K> result{};
@@ -71,7 +71,7 @@ class ColumnArrays {
             return {{load_as<C>(data_[k], dtype_[k], at[k])}};
         }
     }
-    /// The way back: array = beta array + values; 0 does not read.
+    /// The same for stores: array = beta array + values; with beta = 0, the array is not read.
     template <class C, int W>
     HEADROOM_DEVICE void store(Block& block, int k, const Offsets<K>& at, float beta, Items<C, W> values) const {
         if constexpr (W == 8) {
@@ -94,13 +94,13 @@ class ColumnArrays {
     std::int64_t channel_[K], image_[K];
 };
 
-/// How a grid shares columns out: tiles along x, parts of the elements along y.
+/// How a grid distributes columns: tiles along x, parts of the elements along y.
 struct ColumnGrid {
     unsigned across = 1;
     std::int64_t columns = 0, elements = 0, parts = 1;
 };
 
-/// The work of one thread: the W columns from `column` on, elements first, first + step, ... below end.
+/// The work of one thread: the W columns from `column` on, elements first, first + step, ... before end.
 struct ColumnThread {
     HEADROOM_DEVICE ColumnThread(const Block& block, const ColumnGrid& grid, int width)
         : side(block.thread() % grid.across),
@@ -118,8 +118,8 @@ struct ColumnThread {
     unsigned step;
 };
 
-/// Joins what the threads of a group have of its W columns, in an order that their number fixes; those of depth 0 have
-/// the result.
+/// Joins the values of a group's threads for its W columns, in an order fixed by their number; the threads of depth 0
+/// get the result.
 template <int W, class Value>
 HEADROOM_DEVICE void join_depths(Block& block, const ColumnThread& at, const ColumnGrid& grid, Value (&own)[W]) {
     const auto shared = block.shared<Value>(ColumnTile::kThreads / 2 * W);
@@ -138,8 +138,8 @@ HEADROOM_DEVICE void join_depths(Block& block, const ColumnThread& at, const Col
     }
 }
 
-/// Starts `Kernel<C, 8>` where all arrays take eights, else `Kernel<C, 1>`, with a grid of `parts` parts. `Value`
-/// is what the kernel joins for each column; void: nothing.
+/// Starts `Kernel<C, 8>` if all arrays allow groups of eight, else `Kernel<C, 1>`, with a grid of `parts` parts.
+/// `Value` is the type that the kernel joins per column; void: nothing.
 template <class C, template <class, int> class Kernel, class Value, int K, class... Args>
 void launch_columns(CudaStream& stream, const ColumnTile& tile, const Columns& columns, std::int64_t parts,
                     const ColumnArrays<K>& arrays, const Args&... args) {

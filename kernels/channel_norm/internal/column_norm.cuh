@@ -1,5 +1,5 @@
 #pragma once
-// What forward and gradient have in common on CUDA: statistics and parameters of a thread's columns, and grids.
+// The common part of forward and gradient on CUDA: statistics and parameters of a thread's columns, and grids.
 //
 //     const ColumnNorm<float, 8> norm(arrays, column);     // kernel
 //     Floats<8> y = norm.apply(x);
@@ -45,7 +45,7 @@ struct NormArrays {
     bool relu;
 };
 
-/// Of W neighbouring columns.
+/// For W neighbouring columns.
 template <class C, int W>
 struct ColumnNorm {
     HEADROOM_DEVICE ColumnNorm(const NormArrays& of, std::int64_t column) {
@@ -67,7 +67,7 @@ struct ColumnNorm {
     Items<C, W> mean, rstd, scale, bias;
 };
 
-/// Which parts of which columns are joined.
+/// The parts of columns that are joined.
 struct ColumnSets {
     explicit ColumnSets(const ColumnParts& of)
         : parts(of.parts),
@@ -78,14 +78,14 @@ struct ColumnSets {
     std::int64_t parts, columns, channels, group, sets;
 };
 
-/// A warp for each of `count`.
+/// One warp for each of `count`.
 inline LaunchShape warps_for(std::int64_t count) {
     return {.x = blocks_for(count, ColumnTile::kThreads / kWarp), .threads = ColumnTile::kThreads};
 }
 
-/// Parts of the elements for a loop without sums: four elements for each thread, as far as blocks do not become many.
+/// Parts of the elements for a loop without sums: four elements per thread, unless that gives too many blocks.
 inline std::int64_t shares_of(const ColumnParts& parts) {
-    constexpr std::int64_t kMostBlocks = 4224;  // 32 for each of 132 multiprocessors, but for tiles
+    constexpr std::int64_t kMostBlocks = 4224;  // 32 for each of 132 multiprocessors, before tiles
     const std::int64_t tiles = std::max<std::int64_t>(1, parts.tile.tiles(parts.columns.count()));
     return std::clamp<std::int64_t>(parts.columns.elements / (4 * std::int64_t{parts.tile.deep()}), 1,
                                     std::max<std::int64_t>(1, kMostBlocks / tiles));

@@ -1,6 +1,6 @@
 #pragma once
-// Images as columns: the elements of a channel over the batch, or of a channel of one image, which are added up.
-// Plain C++ for both devices, and from shapes, strides and dtypes alone.
+// Images as columns to sum over: the elements of a channel over the batch, or of a channel of one image. Plain C++ for
+// both devices; depends only on shapes, strides and dtypes.
 //
 //     const Columns columns(x, mean);                  // x [8, 64, 56, 56], mean [64]: 64 columns of 8 * 56 * 56
 //     const ColumnParts parts(stream, x, columns);     // how they are shared out for sums
@@ -15,7 +15,7 @@
 
 namespace headroom::kernels {
 
-/// Column (image, channel) has the number image * channels + channel; `group` neighbours share statistics.
+/// Column (image, channel) has the number image * channels + channel; `group` neighbouring columns share statistics.
 struct Columns {
     Columns() = default;
     Columns(const View& x, const View& mean)
@@ -44,7 +44,7 @@ struct Columns {
     std::int64_t images = 1, channels = 0, group = 1, elements = 0;
 };
 
-/// True if channels are closer to each other in memory than the elements of a column.
+/// True if channels are closer together in memory than the elements of a column.
 inline bool channels_are_innermost(const View& x, const Columns& columns) {
     if (columns.channels <= 1) return false;
     const View elements = columns.elements_of(x);
@@ -52,7 +52,7 @@ inline bool channels_are_innermost(const View& x, const Columns& columns) {
     return columns.elements <= 1 || x.stride(1) < walk.axis_stride(0, 0);
 }
 
-/// A GPU's block: so many columns side by side, in groups of `width`, and `deep` threads for each group.
+/// A block on a GPU: its columns side by side, in groups of `width`, with `deep` threads per group.
 struct ColumnTile {
     static constexpr unsigned kThreads = 256;
     unsigned width = 1, across = 1;
@@ -61,18 +61,18 @@ struct ColumnTile {
     std::int64_t tiles(std::int64_t count) const { return (count + columns() - 1) / columns(); }
 };
 
-/// How the columns of x are cut for sums, which are joined in a second step.
+/// How the columns of x are cut for sums, which a second step joins.
 struct ColumnParts {
     ColumnParts() = default;
     ColumnParts(const Stream& stream, const View& x, const Columns& columns);
 
-    /// Bytes of so many numbers for each part of each column.
+    /// Bytes for this many numbers per part of each column.
     std::size_t scratch(int numbers) const {
         return static_cast<std::size_t>(numbers * parts * columns.count()) * number_bytes;
     }
 
     Columns columns;
-    ColumnTile tile;  ///< on a GPU
+    ColumnTile tile;  ///< used on a GPU
     std::int64_t parts = 1;
     std::size_t number_bytes = sizeof(double);
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What forward and gradient have in common on the CPU: how tiles are shared out among threads, the statistics and
+// The common part of forward and gradient on the CPU: the distribution of tiles over threads, the statistics and
 // parameters of a tile's items, and sums over its lines.
 //
 //     for_each_part(stream, tiles, parts, cost, [&](std::int64_t tile, std::int64_t part, auto&& for_each_block) {
@@ -17,14 +17,14 @@ namespace headroom::kernels {
 
 inline constexpr std::int64_t kElementsOfShare = 32768;
 
-/// Parts of each tile, with about so many elements each.
+/// Parts of each tile, with about kElementsOfShare elements each.
 template <int K>
 std::int64_t shares_of(const Tiles<K>& tiles, std::int64_t elements) {
     const std::int64_t most = elements / kElementsOfShare / std::max<std::int64_t>(1, tiles.count());
     return std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(1, tiles.lines()));
 }
 
-/// Calls `work(tile, part, block by block)` for each part of each tile, on the stream's threads.
+/// Calls `work(tile, part, for_each_block)` for each part of each tile, on the stream's threads.
 template <int K, class Work>
 void for_each_part(const CpuStream& stream, const Tiles<K>& tiles, std::int64_t parts, std::int64_t cost, Work&& work) {
     parallel_for(stream, tiles.count() * parts, cost, [&](std::int64_t i) {
@@ -35,7 +35,7 @@ void for_each_part(const CpuStream& stream, const Tiles<K>& tiles, std::int64_t 
     });
 }
 
-/// A vector over channels for the channels of some columns, or a constant.
+/// Loads a vector over channels, or a constant, for the channels of some columns.
 template <class T>
 void load_channels(const View* of, T otherwise, const Columns& columns, std::int64_t column, std::int64_t count,
                    T* out) {
@@ -43,7 +43,7 @@ void load_channels(const View* of, T otherwise, const Columns& columns, std::int
     load(of->at(column % columns.channels * of->stride(0)), of->dtype, of->stride(0), count, out);
 }
 
-/// Mean or variance of some columns.
+/// Loads the mean or variance of some columns.
 template <class T>
 void load_statistics(const View& of, const Columns& columns, std::int64_t column, std::int64_t count, T* out) {
     const std::int64_t stride = of.rank() == 1 ? of.stride(0) : 1;
@@ -54,7 +54,7 @@ void load_statistics(const View& of, const Columns& columns, std::int64_t column
     }
 }
 
-/// Of each item of a tile's lines.
+/// For each item of a tile's lines.
 template <class T>
 struct ItemNorm {
     template <int K>
@@ -73,7 +73,8 @@ struct ItemNorm {
     T mean[kTileItems], rstd[kTileItems], scale[kTileItems], bias[kTileItems];
 };
 
-/// The sums over lines of f(x), or of f(x, g), for each item: four lines at a time, so that sums move less often.
+/// Sums f(x), or f(x, g), over lines, for each item: four lines at a time, so that sums are loaded and stored less
+/// often.
 template <class T, class Term>
 void add_lines(std::int64_t lines, std::int64_t items, T* sums, Term&& term) {
     std::fill_n(sums, items, T{0});

@@ -1,5 +1,6 @@
 #pragma once
-// Mean and squared deviations of some elements, joined with those of others (Chan, Golub and LeVeque 1979).
+// Mean and squared deviations of some elements, which can be joined with those of others (Chan, Golub and LeVeque
+// 1979).
 //
 //     Moments<double> all{};
 //     all.join({count, mean, squares});     // squares: the sum of (x - mean)^2
@@ -19,7 +20,7 @@ struct Moments {
         mean += distance * share;
         count = total;
     }
-    /// Welford's recurrence: `share` is 1 / (the number of elements with this one). The caller counts.
+    /// Welford's recurrence; `share` is 1 / (the number of elements including this one). The caller counts.
     HEADROOM_DEVICE void add(C x, C share) {
         const C distance = x - mean;
         mean += distance * share;

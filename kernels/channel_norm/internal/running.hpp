@@ -1,5 +1,5 @@
 #pragma once
-// The formulas of running statistics, for both devices.
+// The formulas of running statistics for both devices.
 //
 //     running = joined(running, of_batch, share_of_batch(momentum, batches));
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headroom::kernels {
 
-/// `batches`: with this one.
+/// `batches`: the number of batches including this one.
 HEADROOM_DEVICE double share_of_batch(double momentum, std::int64_t batches) {
     return momentum < 0 ? 1 / static_cast<double>(batches) : momentum;
 }

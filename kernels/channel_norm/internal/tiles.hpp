@@ -1,7 +1,7 @@
 #pragma once
-// How the CPU goes through the columns of several arrays of one shape: in tiles of neighbouring columns where
-// channels are innermost in memory, else column by column; a tile in lines of neighbouring items (channels, or
-// elements of the column), and these in blocks that the first-level cache holds.
+// How the CPU walks over the columns of several arrays of one shape: in tiles of neighbouring columns if channels are
+// innermost in memory, else column by column. A tile consists of lines of neighbouring items (channels, or elements of
+// the column), which are processed in blocks that fit the L1 cache.
 //
 //     const Tiles<2> tiles(columns, {&x, &y});
 //     for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
@@ -23,7 +23,7 @@ namespace headroom::kernels {
 
 inline constexpr std::int64_t kTileItems = kChunk;
 inline constexpr std::int64_t kBlockElements = 4 * kChunk;
-inline constexpr std::int64_t kBlockLines = 64;  ///< as many are added up before their sum moves on to f64
+inline constexpr std::int64_t kBlockLines = 64;  ///< added up before their sum is carried over to f64
 
 /// Lines of items as T, in memory or in a buffer.
 template <class T>
@@ -40,14 +40,14 @@ struct TileBlock {
     std::array<std::int64_t, K> step, stride;  ///< from line to line, from item to item
     std::array<Dtype, K> dtype;
 
-    /// Array k itself, or a copy in `buffer` of lines * items elements.
+    /// Array k itself, or a copy in `buffer`, which has room for lines * items elements.
     template <class T>
     TileLines<const T> read(std::size_t k, T* buffer) const {
         if (native<T>(k)) return {reinterpret_cast<const T*>(at[k]), step[k]};
         for (std::int64_t r = 0; r < lines; ++r) load(line(k, r), dtype[k], stride[k], items, buffer + r * items);
         return {buffer, items};
     }
-    /// The place for results before `write`: array k itself, or `buffer`.
+    /// Where to put results before calling `write`: array k itself, or `buffer`.
     template <class T>
     TileLines<T> target(std::size_t k, float beta, T* buffer) const {
         if (native<T>(k) && beta == 0) return {reinterpret_cast<T*>(at[k]), step[k]};
@@ -75,7 +75,7 @@ struct TileBlock {
     }
 };
 
-/// Of K arrays of one shape; the first decides the order.
+/// For K arrays of one shape; the first decides the order.
 template <int K>
 class Tiles {
   public:
@@ -86,10 +86,10 @@ class Tiles {
         tiles_of_image_ = across_ ? (columns.channels - 1) / kTileItems + 1 : columns.channels;
     }
 
-    /// True if a tile has several columns, one for each item of a line; else one column.
+    /// True if a tile has several columns, one per item of a line; else it has one column.
     bool across() const { return across_; }
     std::int64_t count() const { return columns_.images * tiles_of_image_; }
-    /// Of each tile.
+    /// Lines of each tile.
     std::int64_t lines() const {
         if (across_ || columns_.elements == 0) return columns_.elements;
         return columns_.elements / walk_.axis_size(0) * pieces_;
@@ -102,7 +102,7 @@ class Tiles {
         if (!across_) return 1;
         return std::min(kTileItems, columns_.channels - tile % tiles_of_image_ * kTileItems);
     }
-    /// The most items of a tile's lines.
+    /// The most items in a line of the tile.
     std::int64_t items(std::int64_t tile) const {
         return across_ ? width(tile) : std::min(kTileItems, walk_.axis_size(0));
     }
@@ -133,7 +133,7 @@ class Tiles {
         const std::int64_t piece = line % pieces_;
         const std::int64_t element = across_ ? line : line / pieces_ * size + piece * kTileItems;
         block.items = across_ ? width(tile) : std::min(kTileItems, size - piece * kTileItems);
-        // The axis along which lines stand a constant distance apart, and how many follow this one on it.
+        // The axis along which lines have a constant distance, and how many lines follow this one on it.
         const int axis = across_ ? 0 : 1;
         std::int64_t left = 0;
         if (pieces_ > 1) {
@@ -157,7 +157,7 @@ class Tiles {
         return block;
     }
 
-    /// Of an element of a column.
+    /// The offset of an element of a column.
     std::int64_t offset(int operand, std::int64_t element) const {
         std::int64_t result = 0;
         for (int axis = 0; axis < walk_.axes(); ++axis) {

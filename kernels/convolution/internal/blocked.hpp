@@ -1,7 +1,7 @@
 #pragma once
-// The convolution of our own on the CPU: any strides, any floating dtype, any geometry. It serves what oneDNN does
-// not (f64, f16, images that are not channels-last) and what is too small for a library's call; and the gradient of
-// dense f32 weights and long sums in f32, see library.hpp.
+// The project's own convolution on the CPU: any strides, any floating dtype, any geometry. It computes what oneDNN does
+// not support (f64, f16, images that are not channels-last), what is too small for a library call, the gradient of
+// dense f32 weights, and long sums in f32; see library.hpp.
 //
 //     std::size_t bytes = blocked_scratch(stream.threads, problem);
 //     blocked_convolution(stream, problem, scratch);
@@ -15,14 +15,14 @@ namespace headroom::kernels {
 /// Bytes for all threads.
 std::size_t blocked_scratch(int threads, const ConvolutionProblem& problem);
 
-/// Bits do not depend on the number of threads: each element is summed in an order that the shape fixes.
+/// The bits do not depend on the number of threads: each element is summed in an order fixed by the shape.
 void blocked_convolution(CpuStream& stream, const ConvolutionProblem& problem, std::byte* scratch);
 
 /// The same for a weight's gradient, in weight.cpp.
 std::size_t blocked_weight_scratch(const ConvolutionProblem& problem);
 void blocked_weight(CpuStream& stream, const ConvolutionProblem& problem, std::byte* scratch);
 
-/// `channels` values of one pixel become y: activation(values + bias + beta y). T is float or double.
+/// Turns `channels` values of one pixel into y: activation(values + bias + beta y). T is float or double.
 template <class T>
 void finish_pixel(const ConvolutionProblem& problem, std::int64_t first_channel, std::int64_t channels, T* values,
                   std::byte* y);

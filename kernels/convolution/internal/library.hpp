@@ -1,7 +1,6 @@
 #pragma once
-// Convolutions by oneDNN: compiled once per geometry, kept in the stream's state, run on the caller's scratch.
-// Images, or rows of an image, are shared out among the threads here, and each thread runs a primitive made for one
-// thread.
+// Convolutions by oneDNN: compiled once per geometry, kept in the stream's state, run on the caller's scratch. Images,
+// or rows of an image, are distributed over threads here, and each thread runs a single-threaded primitive.
 //
 //     LibraryConvolution* library = stream.state->get<ConvolutionCache>().find(threads, problem);
 //     if (library) library->run(stream, problem, scratch);   // null: oneDNN has no fast kernel for this
@@ -17,16 +16,17 @@
 //     data of 2 x 2 at stride 2     146 - 198, jit; ours 181 - 225
 //     weight                        140 - 273, jit               330 - 511, jit
 //
-// So at stride 1 the data pass is a forward pass with the kernel turned by 180 degrees. Its gemm, which it falls back
-// to without a word (images that are row-major, some groups), has 12 GFLOP/s: it is not taken. Images in blocks of 16
-// channels would make the f32 weight gradient 200 to 263, but both would have to be rewritten: our own kernel takes it.
+// So at stride 1 the data pass runs as a forward pass with the kernel rotated by 180 degrees. oneDNN silently falls
+// back to its gemm for row-major images and some groups; at 12 GFLOP/s, that is not used. Images in blocks of 16
+// channels would speed the f32 weight gradient up to 200 to 263, but both would have to be rewritten: our own kernel
+// computes it.
 //
-// brgconv sums up to 3,000 products of f32 one after the other, as PyTorch's does for channels-last images: at 3 x 3 x
-// 1,024 the root mean square of the error is 9.7e-7 of the result's, of jit on images in blocks of 16 channels 2.6e-7.
-// Our own kernel, which sums 128 at a time, has 2.5e-7 and takes sums of more than 1,000: on a Zen 4, one thread, in
-// 0.82 to 1.06 of brgconv's time, below 1 in the mean of ResNet-50's, VGG-16's and U-Net's layers. A sum of 576
-// errs 4.2e-7, ours 2.1e-7 in 1.05 to 1.15 of the time: brgconv takes it. bench/results/convolution_errors.json has the
-// figures.
+// brgconv sums up to 3,000 f32 products in sequence, as PyTorch does for channels-last images: at 3 x 3 x 1,024 the
+// root mean square of the error is 9.7e-7 of the result's; for jit on images in blocks of 16 channels it is 2.6e-7. Our
+// own kernel, which sums 128 at a time, has 2.5e-7 and computes sums of more than 1,000: on a Zen 4, one thread, in
+// 0.82 to 1.06 of brgconv's time, below 1 in the mean of ResNet-50's, VGG-16's and U-Net's layers. For a sum of 576 the
+// errors are 4.2e-7 and 2.1e-7, and our kernel takes 1.05 to 1.15 of the time: brgconv computes it. The figures are in
+// bench/results/convolution_errors.json.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,26 +38,25 @@
 
 namespace headroom::kernels {
 
-/// One geometry's primitives.
+/// The primitives of one geometry.
 class LibraryConvolution {
   public:
     virtual ~LibraryConvolution() = default;
     /// Bytes of scratch for all threads.
     virtual std::size_t scratch() const = 0;
-    /// The primitives are compiled at their first run, in some milliseconds.
+    /// The primitives are compiled at their first run, which takes some milliseconds.
     virtual void run(CpuStream& stream, const ConvolutionProblem& problem, std::byte* scratch) = 0;
 };
 
-/// State of a stream, real or dry. The code of primitives is memory that oneDNN does not count.
+/// State of a stream, real or dry. oneDNN does not count the memory of its primitives' code.
 class ConvolutionCache {
   public:
     ConvolutionCache();
     ~ConvolutionCache();
 
-    /// Null if oneDNN has no fast and right primitive for it: f64, f16, images that are not channels-last, bf16 without
-    /// AVX-512, data passes at a stride without AVX-512;
-    /// also in f32 where our own kernel is faster: for gradients of weights, and of large images at 2 x 2, stride 2; or
-    /// errs less in the same time: for long sums.
+    /// Null if oneDNN has no fast and correct primitive: for f64, f16, images that are not channels-last, bf16 without
+    /// AVX-512, data passes at a stride without AVX-512. Also null in f32 if our own kernel is faster (gradients of
+    /// weights, and of large images at 2 x 2, stride 2), or more accurate in the same time (long sums).
     LibraryConvolution* find(int threads, const ConvolutionProblem& problem);
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// What oneDNN is asked for: descriptions of primitives for slices of a convolution, and where it wants the weights.
+// oneDNN primitives for slices of a convolution: their descriptions, and the weight order that they expect.
 //
 //     Primitives primitives(engine, problem, mapping);
 //     const std::size_t index = primitives.add(slice);    // dnnl::error: no fast one
@@ -15,7 +15,7 @@
 
 namespace headroom::kernels {
 
-/// The weights as their array lies, or (exchanged) with inputs and outputs exchanged.
+/// The layout of the weights in their array or, if `exchanged`, with inputs and outputs exchanged.
 dnnl::memory::desc describe_weight(const ConvolutionProblem& problem, bool exchanged);
 
 /// A primitive for slices of one size.
@@ -24,19 +24,19 @@ struct Compiled {
     dnnl::primitive primitive{};
 };
 
-/// The primitives of a pass: descriptions for slices, all with the weights in one order.
+/// The primitives of a pass: descriptions for slices, all with one order of weights.
 class Primitives {
   public:
-    /// The problem and its mapping outlive it.
+    /// The problem and its mapping must outlive it.
     Primitives(const dnnl::engine& engine, const ConvolutionProblem& problem, const Mapping& mapping)
         : engine_(engine), p_(problem), m_(mapping) {}
 
-    /// Where the primitive for the slice is in `all()`. Errors: dnnl::error if oneDNN refuses or has no fast one.
+    /// The index in `all()` of the primitive for the slice. Errors: dnnl::error if oneDNN refuses or has no fast one.
     std::size_t add(const Slice& slice);
     std::vector<Compiled>& all() { return all_; }
     dnnl::memory::desc from(const Slice& slice) const;
     dnnl::memory::desc to(const Slice& slice) const;
-    /// As the primitives want them.
+    /// The layout of the weights that the primitives expect.
     const dnnl::memory::desc& weight() const { return weight_; }
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// A convolution as numbers and addresses alone, for the sources of this folder and as a kernel's argument.
+// A convolution as plain numbers and addresses, for the sources of this folder and as a kernel's argument.
 //
 //     const ConvolutionProblem p = reduce(convolution);
 //     p.h.at(row, tap);    // the row of x that a tap of the kernel meets at a row of y; may lie in the padding
@@ -14,7 +14,7 @@ namespace headroom::kernels {
 
 struct Convolution;
 
-/// What a convolution writes.
+/// The array that a convolution writes.
 enum class ConvolutionPass : std::uint8_t { forward, data, weight };
 
 /// Height or width.
@@ -24,15 +24,15 @@ struct ConvolutionAxis {
     constexpr std::int64_t at(std::int64_t position, std::int64_t tap) const {
         return position * stride + tap * dilation - padding;
     }
-    /// Elements that a whole kernel covers.
+    /// Elements covered by a whole kernel.
     constexpr std::int64_t covered() const { return dilation * (kernel - 1) + 1; }
-    /// Elements of x, padding included, that all outputs together cover.
+    /// Elements of x, padding included, covered by all outputs together.
     constexpr std::int64_t reached() const { return (output - 1) * stride + covered(); }
 
     auto operator<=>(const ConvolutionAxis&) const = default;
 };
 
-/// Sizes and steps: what a problem and cuDNN's description of it share.
+/// Sizes and steps, shared by a problem and its description for cuDNN.
 struct ConvolutionGeometry {
     std::int64_t images = 0, groups = 1;
     std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
@@ -51,7 +51,7 @@ struct ConvolutionArray {
     std::array<std::int64_t, 4> stride{};
 
     std::byte* at(std::int64_t element) const { return data + element * static_cast<std::int64_t>(size_of(dtype)); }
-    /// True if, with these sizes, its channels are side by side and there are no gaps.
+    /// True if, with these sizes, channels are neighbours in memory and there are no gaps.
     constexpr bool channels_last(const std::array<std::int64_t, 4>& sizes) const {
         std::int64_t step = 1;
         for (const std::size_t axis : {1u, 3u, 2u, 0u}) {
@@ -78,7 +78,7 @@ struct ConvolutionProblem : ConvolutionGeometry {
     const ConvolutionArray& written() const {
         return pass == ConvolutionPass::forward ? y : pass == ConvolutionPass::data ? x : weight;
     }
-    /// All arrays have their channels side by side and no gaps.
+    /// True if all arrays are channels-last without gaps.
     bool channels_last() const {
         return x.channels_last({images, groups * inputs, h.input, w.input}) &&
                y.channels_last({images, groups * outputs, h.output, w.output}) &&
@@ -92,7 +92,7 @@ struct ConvolutionProblem : ConvolutionGeometry {
     const std::byte* bias_at(std::int64_t channel) const {
         return bias + channel * bias_step * static_cast<std::int64_t>(size_of(bias_dtype));
     }
-    /// Nothing is written.
+    /// True if nothing is written.
     bool empty() const { return written_elements() == 0; }
 };
 

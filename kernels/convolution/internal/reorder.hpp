@@ -1,5 +1,5 @@
 #pragma once
-// Weights between the order that a caller has and the one that oneDNN's convolutions want.
+// Reorders weights between the caller's order and the one that oneDNN's convolutions expect.
 //
 //     Reorder reorder(engine, plain, blocked, 0, threads);
 //     reorder.run(stream, queue, weight.data, scratch);
@@ -15,10 +15,10 @@ namespace headroom::kernels {
 /// Errors: DeviceError.
 void check_library(dnnl_status_t status);
 
-/// to = from in another order + beta to; shared out by channels, at most 64 of which stand together in any order.
+/// to = from in another order + beta to. Distributed by channels, of which any order blocks at most 64 together.
 class Reorder {
   public:
-    /// `turned`: by 180 degrees, one position of the kernel after the other. Errors: dnnl::error if oneDNN refuses.
+    /// `turned`: rotates the kernel by 180 degrees, one position at a time. Errors: dnnl::error if oneDNN refuses.
     Reorder(const dnnl::engine& engine, const dnnl::memory::desc& from, const dnnl::memory::desc& to, float beta,
             int threads, bool turned = false);
 
@@ -30,12 +30,12 @@ class Reorder {
         dnnl::reorder primitive;
         dnnl::memory from, to;
     };
-    /// Where a kernel's position is in both arrays, in bytes.
+    /// A kernel position's offset in both arrays, in bytes.
     struct Tap {
         std::int64_t from, to;
     };
     std::vector<Part> parts_;
-    std::vector<Tap> taps_;  // one, of all positions, if they need not be turned
+    std::vector<Tap> taps_;  // a single one, for all positions, if they are not rotated
     std::int64_t cost_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// How long pieces of work take on a GPU: how the fastest of a library's algorithms is found.
+// Times pieces of work on a GPU, to find the fastest of a library's algorithms.
 //
 //     const std::vector<float> times = time_each(device, 8, [&](int i) { enqueue(algorithms[i]); });
 #include <functional>
@@ -10,36 +10,37 @@
 
 namespace headroom::kernels {
 
-/// Milliseconds that each of `count` pieces of work takes, which the second argument gives to a GPU. Waits.
+/// Returns the milliseconds that each of `count` pieces of work takes; the second argument queues a piece on the GPU.
+/// Waits.
 using WorkTimer = std::function<std::vector<float>(int count, const std::function<void(int)>& enqueue)>;
 
-/// The mean of three times that each is done on the compute queue, after one that is not timed. Waits, which is
-/// counted. Errors: DeviceError.
+/// The mean of three timed runs of each piece on the compute queue, after one untimed run. Waits, which is counted.
+/// Errors: DeviceError.
 std::vector<float> time_each(CudaDevice& device, int count, const std::function<void(int)>& enqueue);
 
-/// What tuning has taken of the host's time so far, plans that cuDNN made for it included: a stream's state.
+/// Host time that tuning has taken so far, including cuDNN's planning for it; part of a stream's state.
 struct TuningTime {
-    /// In seconds; the plan that is being made when they end may exceed it. What is asked for later is not tuned: the
-    /// library's first proposal stays.
+    /// In seconds; a plan that is being made at that time may exceed it. Later calls are not tuned: they use the
+    /// library's first proposal.
     static constexpr double kMost = 100;
-    /// For one call's shape: no more plans are made and no more algorithms are tried for it then, and the fastest of
-    /// those so far is taken.
+    /// For one call's shape: after this, no more plans are made or algorithms tried for it, and the fastest so far is
+    /// used.
     static constexpr double kMostPerShape = 5;
 
-    // A test has its own.
+    // Replaced in tests.
     std::function<double()> clock = seconds_of_host;
     std::function<std::vector<float>(CudaDevice&, int, const std::function<void(int)>&)> timer = time_each;
     double spent = 0;
 
     bool left() const { return spent < kMost; }
-    /// For reports: "; tuning ended after 100 s", or nothing.
+    /// For reports: "; tuning ended after 100 s", or empty.
     std::string text() const;
 
   private:
     static double seconds_of_host();
 };
 
-/// As long as it lives, the host tunes one call.
+/// The host tunes one call during its lifetime.
 class TuningTrial {
   public:
     explicit TuningTrial(TuningTime& time) : time_(time), begin_(time.clock()) {}

@@ -1,6 +1,6 @@
 #pragma once
-// How a family's calls come to cuDNN: opened when first asked, with reasons where own kernels compute instead, and
-// with the plan that an earlier run or this one found fastest. `Library` is a family's class around cuDNN.
+// Runs a family's calls with cuDNN: opens it on first use, records why own kernels compute instead, and uses the plan
+// that an earlier run or this one found fastest. `Library` is a family's class around cuDNN.
 //
 //     CudnnCalls<Cudnn>& calls = stream.state->get<CudnnCalls<Cudnn>>();
 //     if (calls.takes(stream, problem)) calls.run(stream, problem, data, scratch);
@@ -19,11 +19,11 @@
 
 namespace headroom::kernels {
 
-/// A stream's cuDNN, with one handle for all families; with neither member, nobody has asked for it so far.
+/// A stream's cuDNN, with one handle for all families; if both members are empty, it was not needed so far.
 struct OpenedCudnn {
     std::shared_ptr<const CudnnSession> session;
-    std::string absence;            ///< why there is none
-    std::string attention_refusal;  ///< why it computes no attention on this GPU
+    std::string absence;            ///< why there is no cuDNN
+    std::string attention_refusal;  ///< why it has no attention for this GPU
 
     void open(CudaStream& stream) {
         if (session || !absence.empty()) return;
@@ -44,14 +44,14 @@ struct OpenedCudnn {
     }
 };
 
-/// A stream's.
+/// Part of a stream's state.
 template <class Library>
 class CudnnCalls {
   public:
-    /// The last one, of those that were asked of cuDNN.
+    /// The last refusal of a call by cuDNN.
     std::string refusal;
 
-    /// Opens cuDNN when first asked; null if there is none.
+    /// Opens cuDNN on first use; null if there is none.
     Library* open(CudaStream& stream) {
         stream.device->make_current();
         auto& cudnn = stream.state->get<OpenedCudnn>();
@@ -69,7 +69,7 @@ class CudnnCalls {
         return reason.empty();
     }
 
-    /// Only what it takes.
+    /// Only for problems that it takes.
     template <class Problem, class Data>
     void run(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
         choose(stream, problem, data, scratch);
@@ -77,7 +77,7 @@ class CudnnCalls {
         library_->run(problem, data, scratch);
     }
 
-    /// The plan that an earlier run found fastest or, where that is asked for, this one finds.
+    /// Uses the plan that an earlier run found fastest or, with tuning, the one that this run finds.
     template <class Problem, class Data>
     void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
         CudnnChoice& choice = library_->choice(problem);
@@ -95,8 +95,8 @@ class CudnnCalls {
         const auto in_time = [&] { return trial.left(); };
         const auto timer = std::bind_front(time.timer, std::ref(*stream.device));
         const std::string fastest = in_time() ? library_->choose_fastest(problem, data, scratch, timer, in_time)
-                                              : library_->plan(problem).name;  // a later run has the same bits
-        choice.tuned = true;  // whatever came of it; what threw is tried again
+                                              : library_->plan(problem).name;  // so that a later run has the same bits
+        choice.tuned = true;  // even if no plan was found; after an exception it is tried again
         if (!fastest.empty()) choices.set(problem, place, fastest);
     }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A graph of cuDNN's with its plans, through cuDNN's C++ frontend: three megabytes of headers, so that one source of
-// each family includes this and shows others a class of its own. cuDNN itself is opened at run time.
+// A cuDNN graph with its plans, through cuDNN's C++ frontend. The frontend has three megabytes of headers, so only one
+// source of each family includes this and gives others a class of its own. cuDNN itself is opened at run time.
 //
 //     const CudnnSession session(gpu, cudnn_libraries(), cudart_libraries());  // DeviceError if there is no usable cuDNN
 //     CudnnGraphs<Problem> graphs;
@@ -21,8 +21,8 @@
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/kernels/device/internal/cuda_timing.hpp>
 
-// Its functions are looked up in cudnn_dlhandle. Under a name of its own, since a program that links us may hold
-// another version of the frontend, or one that is linked to cuDNN.
+// The frontend looks up its functions in cudnn_dlhandle. It gets its own name here, because a program linked with this
+// library may contain another version of the frontend, or one linked to cuDNN.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #define cudnn_frontend headroom_cudnn_frontend
@@ -30,10 +30,10 @@
 
 namespace headroom::kernels {
 
-/// By a tensor's id.
+/// By tensor id.
 using CudnnAddresses = std::unordered_map<std::int64_t, void*>;
 
-/// cuDNN, opened, with a handle for a GPU.
+/// An opened cuDNN with a handle for a GPU.
 class CudnnSession {
   public:
     /// As `open_cudnn`.
@@ -48,9 +48,9 @@ class CudnnSession {
     /// "cuDNN 9.26.0, frontend 1.32.0".
     std::string text() const;
     cudnnHandle_t handle() const { return handle_; }
-    /// Waits for all that was given to the GPU; false, without waiting, while a CUDA graph is captured.
+    /// Waits for all work given to the GPU; returns false, without waiting, while a CUDA graph is captured.
     bool finish_work() const { return !finish_work_ || finish_work_(); }
-    /// Null: the GPU is there.
+    /// Null if the GPU is present.
     const std::shared_ptr<const ::cudnn_frontend::DeviceProperties>& absent() const { return absent_; }
 
     /// "9.15.1".
@@ -64,7 +64,7 @@ class CudnnSession {
     std::shared_ptr<const ::cudnn_frontend::DeviceProperties> absent_;
 };
 
-/// A graph and its plan, or the reason why there is none.
+/// A graph and its plan, or the reason why there is no plan.
 class CudnnGraph {
   public:
     using Graph = ::cudnn_frontend::graph::Graph;
@@ -72,20 +72,20 @@ class CudnnGraph {
     CudnnPlan plan;
     CudnnChoice choice;
 
-    /// Its plan is the first that cuDNN proposes of those that take at most `scratch` bytes and have none of the
-    /// `unwanted` notes. `describe` adds tensors and operations.
+    /// Builds the graph and its plan: the first one proposed by cuDNN that takes at most `scratch` bytes and has none
+    /// of the `unwanted` notes. `describe` adds tensors and operations.
     void make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe,
               const std::vector<::cudnn_frontend::NumericalNote_t>& unwanted = {});
-    /// The plan of that name is its plan from now on; if cuDNN makes none of that name, or one that takes more scratch,
-    /// the plan stays.
+    /// Switches to the plan of that name. Keeps the present plan if cuDNN makes none of that name, or only one that
+    /// takes more scratch.
     void choose(const std::string& name, std::size_t scratch);
-    /// The fastest of the plans that cuDNN proposes and that keep to the scratch is its plan from now on; returns its
-    /// name. Each is executed several times, so that results may be written again but not added to. Where no trial
-    /// succeeds the plan stays, and the name is empty. Plans take their time to be made: no more of them are made once
-    /// `in_time` returns false. Errors: what `timer` throws; the plan stays.
+    /// Times the plans proposed by cuDNN that stay within the scratch, switches to the fastest, and returns its name.
+    /// Each is executed several times, so results may be overwritten repeatedly but not added to. If no trial succeeds,
+    /// keeps the present plan and returns an empty name. Making plans takes time: no more are made once `in_time`
+    /// returns false. Errors: those of `timer`; the plan is kept.
     std::string choose_fastest(const CudnnSession& session, const CudnnAddresses& addresses, std::byte* memory,
                                std::size_t scratch, const WorkTimer& timer, const std::function<bool()>& in_time);
-    /// By its plan; returns cuDNN's refusal, or nothing.
+    /// Runs the plan; returns cuDNN's refusal, or nothing.
     std::optional<std::string> execute(const CudnnSession& session, const CudnnAddresses& addresses,
                                        std::byte* memory) const {
         return execute(session, addresses, memory, index_);
@@ -101,18 +101,18 @@ class CudnnGraph {
     void take(std::int64_t i);
 
     std::unique_ptr<Graph> graph_;
-    std::int64_t index_ = -1;  // of the plan: the frontend by itself executes whichever was built last
+    std::int64_t index_ = -1;  // of the plan: by default the frontend executes the one built last
 };
 
-/// Graphs by what they compute, at most `most`: each takes memory, and a second to make.
+/// Graphs by problem, at most `most`, because each takes memory, and a second to make.
 template <class Problem>
 class CudnnGraphs {
   public:
     explicit CudnnGraphs(std::size_t most) : most_(most) {}
 
-    /// As `make(graph)` made it when first asked for. Beyond `most`, the one that was asked for least recently goes,
-    /// when the GPU is done with it; CUDA graphs launch theirs again, so these stay. Where none can go, one whose plan
-    /// says why it is none. Valid until the next call.
+    /// The graph for `problem`, made by `make(graph)` on first use. Above `most`, the least recently used graph is
+    /// dropped once the GPU is done with it. Graphs in use by CUDA graphs, which launch them again, are kept; if none
+    /// can be dropped, the new graph has no plan and gives the reason. Valid until the next call.
     template <class Make>
     CudnnGraph& get(const CudnnSession& session, const Problem& problem, Make make) {
         auto known = made_.find(problem);

@@ -1,7 +1,7 @@
 #pragma once
-// The implementation of `Block` for compilers other than nvcc: calls of an EmulatedThread, with the checks that a
-// GPU leaves out. Global memory is the host's: kernels get ordinary pointers, so that sanitizers see every access.
-// The twin for GPUs is cuda_backend.cuh; both hold the same functions, and block.hpp says what they promise.
+// The implementation of `Block` for compilers other than nvcc: calls of an EmulatedThread, with the checks that a GPU
+// skips. Global memory is host memory: kernels get ordinary pointers, so sanitizers see every access. cuda_backend.cuh
+// is the version for GPUs; both have the same functions, which block.hpp documents.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +17,8 @@ namespace headroom::kernels::device {
 enum class Operand { a, b };
 enum class Layout { row, column };
 
-/// A lane's eight elements of a 16 x 16 tile: row lane / 2, columns from lane % 2 * 8. A GPU keeps others.
+/// A lane's eight elements of a 16 x 16 tile: row lane / 2, columns from lane % 2 * 8. A GPU assigns elements
+/// differently.
 template <Operand Which, class T, Layout Order = Layout::row>
 struct Tile {
     using Element = T;
@@ -121,7 +122,7 @@ class Native {
     void publish(T* p, T value, Site site) {
         check_aligned(p, sizeof(T), site);
         __atomic_store(p, &value, __ATOMIC_RELEASE);
-        thread_->yield();  // others see it before this thread goes on
+        thread_->yield();  // lets others see it before this thread continues
     }
     template <class T>
     T* atomic_target(Shared<T> region, std::int64_t offset, Site site) {
@@ -184,7 +185,7 @@ class Native {
         if (std::bit_cast<std::uintptr_t>(p) % bytes != 0) [[unlikely]]
             fail_misaligned(p, bytes, site);
     }
-    /// Apart, so that the check is inlined, where a compiler knows `bytes`: kernels ask it at each access.
+    /// Out of line, so that the check is inlined where the compiler knows `bytes`: kernels run it at each access.
     [[gnu::noinline, gnu::cold]] void fail_misaligned(const void* p, std::size_t bytes, Site site) {
         thread_->fail("an access of " + std::to_string(bytes) + " bytes is misaligned by " +
                           std::to_string(std::bit_cast<std::uintptr_t>(p) % bytes),
@@ -204,7 +205,7 @@ class Native {
         for (int i = 0; i < 8; ++i) thread_->shared_access(p + offset_of(i, stride, order), sizeof(T), access, site);
     }
 
-    // Relaxed, as CUDA's atomics are: they order nothing but themselves.
+    // Relaxed, like CUDA's atomics: they order only themselves.
     template <class T>
     static T load_relaxed(T* p) {
         T value;

@@ -1,6 +1,6 @@
 #pragma once
-// Host memory that stands in for a GPU's: it can be accessed only while the device works or copies. So host code
-// that follows a device's pointer faults here as it would with a GPU. Only in tests of builds without CUDA.
+// Host memory in place of a GPU's: accessible only while the device works or copies, so that host code that
+// dereferences a device pointer faults as with a GPU. Only in tests of builds without CUDA.
 //
 //     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);
 //     DeviceMemory allocator(kernels::make_guarded_driver(memory, queues));
@@ -18,18 +18,18 @@ namespace headroom::kernels {
 
 class EmulatedMemory {
   public:
-    /// Calls nest.
+    /// Calls may be nested.
     void open();
     void close() noexcept;
 
-    /// Bytes that all drivers of the device have made pages of.
+    /// Bytes of pages created by all drivers of the device.
     std::size_t taken() const { return taken_; }
     void take(std::size_t bytes) { taken_ += bytes; }
     void give_back(std::size_t bytes) noexcept { taken_ -= bytes; }
 
-    /// Pages from `address` on were mapped, and can be touched now.
+    /// Registers mapped pages from `address` on, which are now accessible.
     void add(std::byte* address, std::size_t bytes);
-    /// Pages that are about to be unmapped.
+    /// Removes pages that are about to be unmapped.
     void remove(std::byte* address, std::size_t bytes) noexcept;
 
   private:
@@ -41,11 +41,11 @@ class EmulatedMemory {
     int open_ = 0;
 };
 
-/// The memory of the device with this number: one for all its users, as on a GPU.
+/// The memory of this device, shared by all its users, as on a GPU.
 std::shared_ptr<EmulatedMemory> emulated_memory(int device);
 
-/// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return; its
-/// stream 0 is the compute queue, others have no work.
+/// The host's driver, which reports mappings to `memory`. Its properties say that calls return before work is done. Its
+/// stream 0 is the compute queue; other streams have no work.
 std::unique_ptr<memory::Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
                                                     std::shared_ptr<EmulatedQueues> queues);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The queues of the emulated GPU, and the order in which their work is done. A GPU may do work in any order that
-// events leave open. The emulator does it at once, unless a test asks for one of the extreme orders, in which a
-// missing wait gives wrong data. Only in tests of builds without CUDA.
+// The queues of the emulated GPU, and the order in which their work runs. A GPU may run work in any order that events
+// permit. The emulator runs it immediately, unless a test asks for one of the extreme orders, in which a missing wait
+// gives wrong data. Only in tests of builds without CUDA.
 //
 //     auto* emulated = dynamic_cast<kernels::EmulatedControls*>(context.gpu());    // null for a real GPU
 //     if (emulated) emulated->set_order(kernels::EmulatedOrder::copies_first);
@@ -18,24 +18,24 @@
 namespace headroom::kernels {
 
 enum class EmulatedOrder {
-    at_once,       ///< all work when it is queued
-    copies_first,  ///< copies and exchanges as soon as events allow, kernels when they are waited for
-    kernels_first  ///< kernels when they are queued, copies and exchanges when they are waited for
+    at_once,       ///< everything as soon as it is queued
+    copies_first,  ///< copies and exchanges as soon as events allow, kernels only when waited for
+    kernels_first  ///< kernels as soon as they are queued, copies and exchanges only when waited for
 };
 
-/// Controls of the device for tests in such a build.
+/// Controls of the emulated device for tests.
 class EmulatedControls {
   public:
-    /// Does all earlier work first. Errors: DeviceError if that fails.
+    /// Runs all earlier work first. Errors: DeviceError if that fails.
     virtual void set_order(EmulatedOrder order) = 0;
-    /// For arrays that are too large to be touched whole. From now on, a launch of more blocks than this runs those at
-    /// its ends and some in between; and there are so many multiprocessors that each element has a thread.
+    /// For arrays too large to be touched entirely. From now on, a launch of more than `blocks` blocks runs only the
+    /// first and last ones and some in between, and there are enough multiprocessors for a thread per element.
     virtual void run_at_most(std::uint64_t blocks) = 0;
     /// True if no queued work is left.
     virtual bool idle() const = 0;
-    /// That were made so far.
+    /// The number of events created so far.
     virtual std::int64_t events() const = 0;
-    /// How often the host gave work: kernels, copies, graphs.
+    /// The number of pieces of work queued by the host: kernels, copies, graphs.
     virtual std::int64_t calls() const = 0;
 
   protected:
@@ -53,9 +53,9 @@ class EmulatedQueues {
 
     // These throw the exceptions of the work; all queued work is then dropped.
     void give(CudaQueue queue, Work work) { add(queue, {std::move(work), {}}); }
-    /// The queue's next work comes after the point.
+    /// Makes the queue's next work wait for the point.
     void wait(CudaQueue queue, Point point) { add(queue, {{}, point}); }
-    /// Does what must be done for the point to be passed.
+    /// Runs whatever is needed to pass the point.
     void reach(Point point);
     void set_order(EmulatedOrder order);
 
@@ -68,7 +68,7 @@ class EmulatedQueues {
   private:
     struct Entry {
         Work work;
-        std::optional<Point> after;  ///< to wait for, instead of work
+        std::optional<Point> after;  ///< a point to wait for, instead of work
     };
     struct Queue {
         std::deque<Entry> waiting;
@@ -80,7 +80,7 @@ class EmulatedQueues {
     void add(CudaQueue queue, Entry entry);
     void do_next(Queue& queue);
     void do_until(Point point);
-    /// As far as the queue can go without others doing anything; false if it did nothing.
+    /// Advances the queue as far as possible without progress of others; false if it could not advance.
     bool advance(CudaQueue queue);
     void advance_copies();
     void settle();

@@ -1,6 +1,6 @@
 #pragma once
-// Shared memory as the emulator sees it: every element access checks the bounds of its region and whether an element
-// that is read was written. Kernels see only `Shared<T>`, whose other form is in cuda_backend.cuh.
+// Shared memory in the emulator: every access checks the bounds of its region, and every read checks that the element
+// was written. Kernels see only `Shared<T>`; cuda_backend.cuh has the version for GPUs.
 //
 //     Shared<float> tile = block.shared<float>(32);
 //     tile[block.lane()] = x;
@@ -13,7 +13,7 @@
 
 namespace headroom::kernels::device {
 
-/// An index together with where it was written, since operator[] takes no default argument.
+/// An index with its source location, because operator[] takes no default argument.
 struct SharedIndex {
     template <class Integer>
     requires std::is_integral_v<Integer> SharedIndex(Integer i, Site where = Site::current())
@@ -22,7 +22,7 @@ struct SharedIndex {
     Site site;
 };
 
-/// The result of operator[]. It can be read, written and updated in place, not kept.
+/// The result of operator[]. It can be read, written and updated in place, but not stored.
 template <class T>
 class SharedElement {
   public:
@@ -61,7 +61,7 @@ class Shared {
         return {*thread_, checked(offset, count, site), count};
     }
 
-    /// The address of `count` elements from `offset` on, which must all lie in the region.
+    /// The address of `count` elements from `offset` on; all must lie in the region.
     T* checked(std::int64_t offset, std::int64_t count, Site site) const {
         if (offset < 0 || count < 0 || offset + count > count_)
             thread_->fail("elements " + std::to_string(offset) + " to " + std::to_string(offset + count - 1) +

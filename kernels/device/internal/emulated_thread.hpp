@@ -1,6 +1,6 @@
 #pragma once
-// The interface that a CUDA thread needs to run without a GPU. The emulator in tests/simt implements it. `Block`
-// calls it; kernels never do. A call that breaks CUDA's rules does not return.
+// What a CUDA thread needs to run without a GPU. The emulator in tests/simt implements it. `Block` calls it; kernels
+// never do. A call that breaks CUDA's rules does not return.
 //
 //     class Fiber final : public device::EmulatedThread { ... };
 //     emulator.run(shape, "softmax", [&](device::EmulatedThread& thread) { ... });
@@ -24,21 +24,21 @@ class EmulatedThread {
     /// Returns once every thread of the block has called it from the same site.
     virtual void sync(Site site) = 0;
 
-    // Collectives of the lanes in `mask`: they meet by mask and site.
+    // Collectives of the lanes in `mask`, matched by mask and site.
     virtual void warp_sync(std::uint32_t mask, Site site) = 0;
     virtual std::uint32_t ballot(std::uint32_t mask, bool vote, Site site) = 0;
     virtual std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source_lane, Site site) = 0;
-    /// All lanes of the warp must bring the same two numbers.
+    /// All lanes of the warp must pass the same two numbers.
     virtual void agree(std::uint64_t first, std::uint64_t second, Site site) = 0;
-    /// c += a b over 16 x 16 matrices; a lane brings eight elements of each, row lane / 2, from column lane % 2 * 8.
+    /// c += a b for 16 x 16 matrices; each lane passes eight elements of each: row lane / 2, from column lane % 2 * 8.
     virtual void multiply_add(const float* a, const float* b, float* c, Site site) = 0;
 
-    /// The next region of the arena: exactly `bytes`, which all threads of the block must ask for alike.
+    /// The next region of the arena: exactly `bytes`, for which all threads of the block must ask alike.
     virtual void* shared(std::size_t bytes, Site site) = 0;
-    /// Says that an access to shared memory follows; a read of memory that was never written is refused.
+    /// Announces an access to shared memory; a read of memory that was never written is refused.
     virtual void shared_access(const void* address, std::size_t bytes, Access access, Site site) = 0;
 
-    /// Another thread may go first.
+    /// Lets another thread go first.
     virtual void yield() = 0;
     /// Ends the launch with this error. Throws, so that the thread's stack unwinds.
     [[noreturn]] virtual void fail(const std::string& what, Site site) = 0;
@@ -47,11 +47,11 @@ class EmulatedThread {
     ~EmulatedThread() = default;
 };
 
-/// Runs kernels: calls `body` once for each thread of the grid, before it returns or later, in the order of the calls.
+/// Runs kernels: calls `body` once for each thread of the grid, before it returns or later, in call order.
 class EmulatedDevice {
   public:
     virtual ~EmulatedDevice() = default;
-    /// Code of the host in a kernel's place: what a library does on a GPU.
+    /// Host code in place of a kernel: what a library does on a GPU.
     virtual void call(const std::function<void()>& work) { work(); }
     virtual void run(const LaunchShape& shape, const char* kernel,
                      const std::function<void(EmulatedThread&)>& body) = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// One kernel for gather, index_select and embedding on a GPU: y[e] = x[e, index[e]] for all elements e of y. x and
-// the index have strides of 0 along axes in which they do not follow y. Only sources named .cu include it.
+// One kernel for gather, index_select and embedding on a GPU: y[e] = x[e, index[e]] for all elements e of y. x and the
+// index have strides of 0 along axes that they don't share with y. Only .cu sources include it.
 //
 //     Gathering gathering{.y = y, .x = x, .index = index, .position = position, .x_axis = x.strides[axis]};
 //     gathering.x.strides[axis] = 0;
@@ -13,7 +13,7 @@
 
 namespace headroom::kernels {
 
-/// i32 or i64, by their offset in memory.
+/// Reads i32 or i64 indices by their offset in memory.
 struct IndexReader {
     const void* data;
     bool wide;
@@ -27,20 +27,20 @@ struct IndexReader {
 /// All views have the shape of y.
 struct Gathering {
     View y, x, index;
-    /// Without memory: its strides count the position that an error names.
+    /// Without data: its strides compute the position for an error.
     View position;
-    /// From one value of the index to the next, in elements of x.
+    /// Distance in x, in elements, per unit of the index.
     std::int64_t x_axis = 0;
 };
 
-/// If x and y have one dtype, elements are copied bit by bit, in vectors of 16 bytes where the layout allows it; else
+/// If x and y have one dtype, elements are copied bit by bit, in vectors of 16 bytes if the layout allows it; otherwise
 /// they are converted.
 void gather_elements(CudaStream& stream, const Gathering& gathering, const device::IndexCheck& check);
 
-/// Notes an index out of range and does nothing else: for results without elements.
+/// Only reports an index out of range: for results without elements.
 void check_indices(CudaStream& stream, const View& index, const device::IndexCheck& check);
 
-/// The index of a selection as one that has the shape of the result, whose `axis` it follows.
+/// The index of a selection, expanded to the shape of the result along `axis`.
 inline View spread(const View& index, int axis, const Shape& shape) {
     View result{index.data, index.dtype, shape, {}};
     for (int i = 0; i < shape.rank(); ++i) result.strides.push_back(i == axis ? index.strides[0] : 0);

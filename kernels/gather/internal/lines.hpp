@@ -1,7 +1,6 @@
 #pragma once
 // The order in which gather and scatter walk: runs of elements along the last axis, grouped into lines such that two
-// lines never meet in one element of the indexed view. So lines may be done at once, and within a line the order is
-// fixed.
+// lines never share an element of the indexed view. So lines may run in parallel, and the order within a line is fixed.
 //
 //     const GatherLines lines(x, axis, index, y);
 //     parallel_for(stream, lines.count(), cost, [&](std::int64_t line) {
@@ -14,8 +13,8 @@
 
 namespace headroom::kernels {
 
-/// `count` elements; where they begin and by how much they advance in the indexed view x, the indices and the other
-/// view y. The position in x advances by x_axis for each unit of the index.
+/// A run of `count` elements: where it begins, and its steps in the indexed view x, the indices and the other view y.
+/// The position in x advances by x_axis per unit of the index.
 struct GatherRun {
     std::int64_t count = 0;
     std::int64_t x = 0, x_step = 0, x_axis = 0;
@@ -28,7 +27,7 @@ struct GatherRun {
 
 class GatherLines {
   public:
-    /// The most elements of a run.
+    /// The largest number of elements in a run.
     static constexpr std::int64_t kBlock = 256;
 
     /// `index` has the shape that is walked, not empty; x and y are at least as large (x: except along `axis`).
@@ -43,7 +42,7 @@ class GatherLines {
         for (int i = 0; i < last_; ++i) outer_ *= i == axis_ ? 1 : index_.shape[i];
     }
 
-    /// Along the last axis itself, all runs of a row are one line.
+    /// If `axis` is the last axis, all runs of a row form one line.
     std::int64_t count() const { return axis_ == last_ ? outer_ : outer_ * blocks_; }
     std::int64_t positions() const { return axis_ == last_ ? blocks_ : index_.shape[axis_]; }
 

@@ -1,7 +1,7 @@
 #pragma once
-// How a GPU adds along lines (see scatter_add): the part that follows from shapes alone. Short lines: a thread per
-// element of the source looks through its line. Long ones: sorted segments (see sort_plan.hpp), over as many lines
-// at a time as keep scratch small. Plain C++.
+// How a GPU adds along lines (see scatter_add): the part that depends only on shapes. For short lines, a thread per
+// element of the source scans its line. For long lines, sorted segments (see sort_plan.hpp), over as many lines at a
+// time as keep scratch small. Plain C++.
 //
 //     const ScatterPlan plan(axis, index, y);
 //     plan.bytes();                                       // of scratch
@@ -14,13 +14,13 @@
 namespace headroom::kernels {
 
 struct ScatterPlan {
-    /// Indices of a line that each thread looks through.
+    /// Indices of a line that each thread scans.
     static constexpr std::int64_t kShortLine = 256;
-    /// Positions that are sorted at a time, unless one line is longer: 64 MiB of scratch.
+    /// Positions sorted at a time, unless a single line is longer: 64 MiB of scratch.
     std::int64_t most_sorted = std::int64_t{1} << 22;
     static constexpr std::int64_t kMostKeys = std::int64_t{1} << 31;
 
-    std::int64_t lines = 1, length, rows;  ///< `length` indices a line, which go to `rows` elements
+    std::int64_t lines = 1, length, rows;  ///< `length` indices per line, which go to `rows` elements
     std::size_t element;                   ///< bytes of a sum
 
     ScatterPlan(int axis, const View& index, const View& y)
@@ -37,7 +37,7 @@ struct ScatterPlan {
     std::size_t bytes() const { return sorts() ? sort(lines_at_once()).bytes() + sums(lines_at_once()).bytes() : 0; }
 };
 
-/// scatter_add by sorted segments, for a plan that sorts; beta is 0, where y is, or 1.
+/// scatter_add by sorted segments, for a plan that sorts; beta is 1, or 0 if y contains zeros.
 void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
                         const ScatterPlan& plan, std::byte* scratch);
 

@@ -1,8 +1,7 @@
 #pragma once
-// How a GPU sums the values of several positions for one row: positions are sorted by row, and the sorted list is
-// cut into tiles of a fixed length, whose sums are joined where a row goes on in the next tile. This is the part
-// that follows from the shapes alone: lengths, and the places in scratch. Plain C++, for dry runs in a build without
-// CUDA.
+// How a GPU sums the values of several positions for one row: positions are sorted by row, and the sorted list is cut
+// into tiles of a fixed length, whose sums are joined where a row continues in the next tile. This part depends only on
+// shapes: lengths, and offsets in scratch. Plain C++, for dry runs in builds without CUDA.
 //
 //     const SortPlan sort{.count = ids.numel(), .keys = rows};
 //     const SegmentPlan sums{.count = ids.numel(), .columns = width, .element = sizeof(float)};
@@ -15,18 +14,18 @@
 
 namespace headroom::kernels {
 
-/// Rounds up to where vectors of 16 bytes, and transactions of memory, begin.
+/// Rounds up to where 16-byte vectors and memory transactions begin.
 constexpr std::size_t aligned_bytes(std::int64_t count, std::size_t element) {
     return (static_cast<std::size_t>(count) * element + 255) / 256 * 256;
 }
 
-/// Errors: ShapeError unless there are fewer than 2^31 of both: positions and rows are sorted as numbers of 32 bits.
+/// Errors: ShapeError unless there are fewer than 2^31 positions and rows, which are sorted as 32-bit numbers.
 void check_sortable(const char* op, std::int64_t positions, std::int64_t rows);
 
-/// `count` positions with keys in [0, keys), less than 2^31 of them and keys at most 2^32: sorted by 8 bits at a time,
-/// lowest first.
+/// `count` positions, fewer than 2^31, with keys in [0, keys), keys at most 2^32: sorted by 8 bits at a time, lowest
+/// first.
 struct SortPlan {
-    static constexpr std::int64_t kTile = 1024;  ///< positions that a block sorts
+    static constexpr std::int64_t kTile = 1024;  ///< positions sorted by one block
     static constexpr std::int64_t kDigits = 256;
 
     std::int64_t count = 0, keys = 1;
@@ -37,8 +36,8 @@ struct SortPlan {
     }
     constexpr std::int64_t tiles() const { return (count + kTile - 1) / kTile; }
 
-    // In scratch: keys and positions, twice, since each pass goes from one pair to the other; how often each digit
-    // occurs, in each tile and in all.
+    // In scratch: keys and positions, twice, because each pass moves them from one pair to the other; then the number
+    // of occurrences of each digit, per tile and in total.
     constexpr std::size_t list_bytes() const { return aligned_bytes(count, sizeof(std::uint32_t)); }
     constexpr std::size_t keys_at(int pair) const { return static_cast<std::size_t>(2 * pair) * list_bytes(); }
     constexpr std::size_t order_at(int pair) const { return static_cast<std::size_t>(2 * pair + 1) * list_bytes(); }
@@ -51,13 +50,13 @@ struct SortPlan {
     }
 };
 
-/// Sums over `count` sorted positions of rows of `columns` numbers of `element` bytes.
+/// Sums over `count` sorted positions of rows with `columns` numbers of `element` bytes.
 struct SegmentPlan {
     std::int64_t count = 0, columns = 1;
     std::size_t element = sizeof(float);
 
-    /// Between a half and all of the square root of the count: a sum in a tile takes that many steps, and joining tiles
-    /// at most four times as many.
+    /// Between half and all of the square root of the count: a sum within a tile takes that many steps, and joining
+    /// tiles at most four times as many.
     constexpr std::int64_t tile() const {
         std::int64_t length = 32;
         while (4 * length * length < count) length *= 2;
@@ -65,12 +64,13 @@ struct SegmentPlan {
     }
     constexpr std::int64_t tiles() const { return (count + tile() - 1) / tile(); }
 
-    // In scratch: per tile, the sum of the row that began in an earlier tile, and of one that goes on in the next.
+    // In scratch, per tile: the sum of the row that began in an earlier tile, and of one that continues in the next.
     constexpr std::size_t list_bytes() const { return tiles() < 2 ? 0 : aligned_bytes(tiles() * columns, element); }
     constexpr std::size_t bytes() const { return 2 * list_bytes(); }
 };
 
-/// The gradient of a selection of slices along `axis`, rows of a table for example: their columns are all other axes.
+/// The gradient of a selection of slices along `axis`, for example of rows of a table; their columns are all other
+/// axes.
 struct SelectPlan {
     SortPlan sort;
     SegmentPlan sums;

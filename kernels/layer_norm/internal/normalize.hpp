@@ -1,6 +1,6 @@
 #pragma once
-// What layer_norm and rms_norm share: how the gradient's rows are cut into chunks, and the kernels on CUDA, since
-// the second is the first with a mean of 0 and no beta.
+// The common part of layer_norm and rms_norm: the chunks of rows for the gradient, and the CUDA kernels, because
+// rms_norm is layer_norm with a mean of 0 and without beta.
 //
 //     const NormChunks chunks = norm_chunks(stream, x);
 //     normalize(stream, x, gamma, beta, epsilon, y, &mean, rstd);      // layer_norm
@@ -15,16 +15,16 @@
 
 namespace headroom::kernels {
 
-/// How rows are cut into chunks, whose sums of parameter gradients are added up in a second step: by shape, dtype and
-/// kind of stream alone. On a GPU a block does a chunk, several rows at a time if they are short.
+/// How rows are cut into chunks, whose sums of parameter gradients a second step adds: depends only on shape, dtype and
+/// kind of stream. On a GPU a block processes a chunk, several rows at a time if they are short.
 struct NormChunks {
-    unsigned warps = 1;  ///< for one row
+    unsigned warps = 1;  ///< per row
     unsigned teams = 1;  ///< rows at a time
-    bool fits = true;    ///< a row of x and one of dy fit the registers of at most 16 warps
+    bool fits = true;    ///< a row of x and one of dy fit in the registers of at most 16 warps
     std::int64_t parts = 1;
-    std::int64_t columns = 0;  ///< of a sum in scratch: the length, on a GPU rounded up to whole vectors
+    std::int64_t columns = 0;  ///< per sum in scratch: the length, on a GPU rounded up to whole vectors
 
-    /// Bytes of so many sums for each chunk, where x has this dtype.
+    /// Bytes for this many sums per chunk, for x of this dtype.
     std::size_t scratch(int sums, Dtype dtype) const {
         return static_cast<std::size_t>(sums * parts * columns) *
                (dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
@@ -53,7 +53,7 @@ inline NormChunks norm_chunks(const Stream& stream, const View& x) {
 void normalize(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                const View* mean, const View& rstd);
 
-/// `mean` as above. Scratch is for 2 sums if there is a mean, else for 1, and then `beta` is not wanted.
+/// `mean` as above. Scratch is for 2 sums if there is a mean; else for 1, and `beta` must not be wanted.
 void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View& x, const View& dy, const View* gamma,
                         const View* mean, const View& rstd, GradientTarget dx, GradientTarget dgamma,
                         GradientTarget dbeta, std::byte* scratch);

@@ -1,5 +1,5 @@
 #pragma once
-// Activations as passes over whole arrays, for products that the activation could not be fused with.
+// Activations as passes over whole arrays, for products that they could not be fused with.
 //
 //     activate(stream, Activation::gelu_tanh, inner, c);
 //     activate_backward(stream, Activation::gelu_tanh, inner, c, outer);
@@ -17,10 +17,10 @@ void activate(CudaStream& stream, Activation activation, const View& x, const Vi
 void activate_backward(CpuStream& stream, Activation activation, const View& x, const View& dy, const View& y);
 void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y);
 
-/// c = activation(c + bias), the bias along c's last axis. A half c is rounded for the second time.
+/// c = activation(c + bias), with the bias along c's last axis. A half c is rounded a second time.
 void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c);
 
-/// The part of a matmul with `inner` besides its product.
+/// The part of a matmul with `inner` that follows its product.
 template <class Stream>
 void finish_activation(Stream& stream, const Matmul& matmul) {
     if (matmul.derivative) return activate_backward(stream, matmul.activation, matmul.inner, matmul.c, matmul.outer);

@@ -1,6 +1,6 @@
 #pragma once
-// The activations that may follow a product, with their derivatives: one formula for vectors on the CPU and for
-// kernels. The functions are those of kernels/pointwise. NaN stays NaN (ReLU's derivative there is 0).
+// The activations that may follow a product, with their derivatives: one formula for CPU vectors and GPU kernels. The
+// functions are those of kernels/pointwise. NaN stays NaN (ReLU's derivative there is 0).
 //
 //     y = activated(Activation::gelu_tanh, x);   // float or double
 //     with_function(activation, [&](auto f) { map(stream, f, x, y); });
@@ -25,7 +25,7 @@ struct Identity {
     }
 };
 
-/// Calls `work` with the function that an activation names.
+/// Calls `work` with the activation's function.
 template <class Work>
 constexpr decltype(auto) with_function(Activation activation, Work&& work) {
     switch (activation) {
@@ -58,7 +58,7 @@ constexpr ValueAndSlope<T> value_and_slope(F f, T x) {
     return {value, f.derivative(F::saves == Saves::output ? value : x)};
 }
 
-/// With one exponential for both.
+/// Computes both with one exponential.
 template <class T>
 constexpr ValueAndSlope<T> value_and_slope(GeluTanh, T x) {
     const T square = x * x;
@@ -67,7 +67,7 @@ constexpr ValueAndSlope<T> value_and_slope(GeluTanh, T x) {
     return {x * s, s + s * (T(1) - s) * x * (T(GeluTanh::kLinear) + T(3 * GeluTanh::kCubic) * square)};
 }
 
-/// With one error function for both.
+/// Computes both with one error function.
 template <class T>
 constexpr ValueAndSlope<T> value_and_slope(GeluErf, T x) {
     const T distribution = T(0.5) + T(0.5) * math::erf(x * T(0.70710678118654752));

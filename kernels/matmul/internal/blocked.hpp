@@ -1,6 +1,6 @@
 #pragma once
-// The matmul of our own: any strides, any floating dtype, small blocks converted on the way in. It serves what
-// oneDNN does not (f64, f16, odd strides) and products too small for a library call.
+// The project's own matmul: any strides, any floating dtype; small blocks are converted as they are loaded. It computes
+// what oneDNN does not support (f64, f16, unusual strides) and products too small for a library call.
 //
 //     std::size_t bytes = blocked_scratch(stream.threads, problem);
 //     blocked_matmul(stream, problem, scratch);
@@ -11,10 +11,11 @@
 
 namespace headroom::kernels {
 
-/// Bytes for all threads; 0 for what fits the stack.
+/// Bytes for all threads; 0 if everything fits on the stack.
 std::size_t blocked_scratch(int threads, const Problem& problem);
 
-/// Bits do not depend on the number of threads: each element is summed in the order of k, in blocks fixed by the shape.
+/// The bits do not depend on the number of threads: each element is summed in the order of k, in blocks fixed by the
+/// shape.
 void blocked_matmul(CpuStream& stream, const Problem& problem, std::byte* scratch);
 
 }  // namespace headroom::kernels

@@ -1,6 +1,6 @@
 #pragma once
-// Which of a library's algorithms was chosen for which product, in memory and in a file. Plain C++: only the library
-// interprets the words.
+// The algorithm of a library chosen for each product, in memory and in a file. Plain C++: only the library interprets
+// the words.
 //
 //     MatmulChoices& choices = stream.state->get<MatmulChoices>();
 //     if (const MatmulChoice* known = choices.find(key)) ...
@@ -18,7 +18,8 @@ namespace headroom::kernels {
 /// Everything that the choice of an algorithm depends on.
 using MatmulChoiceKey = std::array<std::int64_t, 12>;
 
-/// Alignments of A, B, D, the bias or its gradient, and the inner matrix in bytes (powers of two up to 256; 0 without).
+/// Alignments of A, B, D, the bias or its gradient, and the inner matrix in bytes (powers of two up to 256; 0 if
+/// absent).
 struct GemmAlignment {
     std::uint32_t a = 256, b = 256, d = 256, bias = 0, inner = 0;
 };
@@ -26,9 +27,9 @@ MatmulChoiceKey choice_key(const Gemm& gemm, const GemmAlignment& alignment, boo
 
 struct MatmulChoice {
     std::array<std::uint64_t, 8> words{};  ///< a cublasLtMatmulAlgo_t
-    bool tuned = false;                    ///< by measurements, or read from a file
+    bool tuned = false;                    ///< by measurement, or read from a file
 
-    /// The product alone, with a kernel beside it, is faster than any algorithm that does both.
+    /// True if the bare product with a separate kernel is faster than any algorithm that does both.
     bool apart() const { return words == decltype(words){}; }
 };
 
@@ -39,10 +40,10 @@ class MatmulChoices {
     void set(const MatmulChoiceKey& key, const MatmulChoice& choice) { choices_[key] = choice; }
     std::size_t size() const { return choices_.size(); }
 
-    /// One line for each choice, in the order of the keys. Errors: FileError.
+    /// One line per choice, in key order. Errors: FileError.
     void save(const std::string& path, const std::string& device, std::size_t version) const;
-    /// Adds the choices of a file, all as tuned; present ones stay. Returns false, and adds nothing, if the file is for
-    /// another device or version. Errors: FileError if the file can't be read or is not what `save` writes.
+    /// Adds the choices of a file, all as tuned; existing ones are kept. Returns false, and adds nothing, if the file
+    /// is for another device or version. Errors: FileError if the file can't be read or was not written by `save`.
     bool load(const std::string& path, const std::string& device, std::size_t version);
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// cuBLASLt's functions, found at run time, so that programs start where no CUDA is installed.
+// cuBLASLt's functions, looked up at run time, so that programs start where CUDA is not installed.
 //
 //     const BlasApi api = load_blas();
 //     cublasLtHandle_t handle = nullptr;
@@ -31,11 +31,11 @@ struct BlasApi {
     decltype(&::cublasLtMatmul) cublasLtMatmul = nullptr;
 };
 
-/// The files to try: the one that HEADROOM_CUBLASLT names, else libcublasLt.so.<major version of the headers> on the
-/// loader's path, then in the toolkit or the wheel that the build found.
+/// The files to try: the one named by HEADROOM_CUBLASLT, else libcublasLt.so.<major version of the headers> on the
+/// loader's path, then in the toolkit or wheel that the build found.
 std::vector<std::string> blas_libraries();
 
-/// The first of `libraries` that can be loaded. Errors: DeviceError if none can, or it lacks a function.
+/// Loads the first of `libraries` that can be loaded. Errors: DeviceError if none can, or if it lacks a function.
 BlasApi load_blas(const std::vector<std::string>& libraries = blas_libraries());
 
 }  // namespace headroom::kernels

@@ -1,5 +1,5 @@
 #pragma once
-// RAII objects that describe a product to cuBLASLt. Needs no GPU.
+// RAII objects that describe a product to cuBLASLt. Need no GPU.
 //
 //     const BlasDescription description(api, gemm, tf32);
 //     description.set_bias(pointer);
@@ -13,7 +13,8 @@
 
 namespace headroom::kernels {
 
-/// Errors, unless the status is success: OutOfMemory if memory is missing, else DeviceError; both name call and status.
+/// Errors, unless the status is success: OutOfMemory for lack of memory, else DeviceError; the message has call and
+/// status.
 void check_blas(const BlasApi& api, const char* call, cublasStatus_t status);
 
 class BlasDescription {
@@ -23,7 +24,7 @@ class BlasDescription {
     cublasLtMatmulDesc_t product() const { return product_.get(); }
     cublasLtMatrixLayout_t a() const { return a_.get(); }
     cublasLtMatrixLayout_t b() const { return b_.get(); }
-    /// The layout of the result, and of the matrix that is read for beta.
+    /// The layout of the result, and of the matrix read for beta.
     cublasLtMatrixLayout_t d() const { return d_.get(); }
 
     /// For products with a bias or sums, and with `inner`: call it before choosing algorithms, and before each product.
@@ -42,9 +43,9 @@ class BlasDescription {
     Owned<cublasLtMatrixLayout_t> a_, b_, d_;
 };
 
-/// Limits the choice of algorithms: to workspaces of up to kGemmWorkspace, to the pointers' alignments and, where the
-/// depth is split, to those that add the parts in f32 (f64), so that a half's parts are not rounded before they are
-/// added. All of cuBLASLt's ways to add parts have a fixed order: a separate step, or counters "to guarantee the
+/// Limits the choice of algorithms to workspaces of up to kGemmWorkspace and to the pointers' alignments. If the depth
+/// is split, allows only algorithms that add the parts in f32 (f64), so that a half's parts are not rounded before they
+/// are added. All of cuBLASLt's ways to add parts have a fixed order: a separate step, or counters "to guarantee the
 /// sequentiality" (cublasLt.h at cublasLtReductionScheme_t).
 class BlasPreference {
   public:

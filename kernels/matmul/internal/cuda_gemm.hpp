@@ -1,6 +1,6 @@
 #pragma once
-// Products by cuBLASLt: described once per geometry, with an algorithm that cuBLASLt proposes, or that measurements
-// find, at first use.
+// Products by cuBLASLt: described once per geometry. The algorithm is chosen on first use: cuBLASLt's proposal, or the
+// fastest one measured.
 //
 //     BlasMatmul blas(load_blas());
 //     if (!blas.run(gemm, call, {.stream = stream}, choices)) ...  // refused
@@ -18,7 +18,7 @@ namespace headroom::kernels {
 
 class BlasMatmul {
   public:
-    /// For the device that is current. Errors: DeviceError.
+    /// For the current device. Errors: DeviceError.
     explicit BlasMatmul(const BlasApi& api);
     ~BlasMatmul();
     BlasMatmul(const BlasMatmul&) = delete;
@@ -30,15 +30,15 @@ class BlasMatmul {
         cudaStream_t stream = nullptr;
         bool tf32 = false;
         WorkTimer timer = nullptr;
-        std::function<bool()> in_time = nullptr;  ///< whether the next algorithm may be tried; null: each may
-        bool capturing = false;                   ///< the stream is captured into a graph
+        std::function<bool()> in_time = nullptr;  ///< whether another algorithm may be tried; null: always
+        bool capturing = false;                   ///< the stream is being captured into a graph
         const WithoutEpilogue* apart = nullptr;   ///< tried beside the algorithms; the call is refused if it is faster
     };
-    /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
-    /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial, one after the other while
-    /// they are `in_time`; else the first that cuBLASLt proposes is used. Where the stream is captured nothing is
-    /// tried, and a call that is refused is an error that says nothing about later ones: it may be the capture that is
-    /// refused. Errors: DeviceError, OutOfMemory; the product is asked about anew the next time.
+    /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried one
+    /// after another while they are `in_time`, if `choices` has no tuned one and, for a call with a beta, there is
+    /// memory for its trial; otherwise cuBLASLt's first proposal is used. During stream capture nothing is tried, and a
+    /// refused call is an error that says nothing about later calls, because the capture may be the reason. Errors:
+    /// DeviceError, OutOfMemory; the next call of this product asks cuBLASLt again.
     bool run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices);
 
   private:
@@ -68,7 +68,7 @@ class BlasMatmul {
     std::unordered_map<MatmulChoiceKey, std::unique_ptr<Product>, Hash> products_;
 };
 
-/// A stream's state. Made by the first product.
+/// Part of a stream's state; created by the first product.
 struct BlasState {
     std::unique_ptr<BlasMatmul> blas;
 };

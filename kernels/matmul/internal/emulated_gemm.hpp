@@ -1,5 +1,5 @@
 #pragma once
-// For tests of refusals by the library, in the emulator's build.
+// Simulates refusals by the library, for tests in the emulator's build.
 //
 //     stream.state->get<EmulatedBlas>().takes = [](const Gemm& gemm) { return !gemm.fused(); };
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace headroom::kernels {
 
-/// A stream's state.
+/// Part of a stream's state.
 struct EmulatedBlas {
-    std::function<bool(const Gemm&)> takes;  ///< empty: all
-    bool tries = false;                      ///< what can be done without an epilogue is, as if it were found faster
+    std::function<bool(const Gemm&)> takes;  ///< empty: takes all
+    bool tries = false;  ///< work that is possible without an epilogue is done so, as if that were found faster
 };
 
 }  // namespace headroom::kernels

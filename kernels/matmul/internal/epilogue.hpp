@@ -1,6 +1,6 @@
 #pragma once
-// The steps after a product, done while it is still in cache: accumulation, bias, activation, rounding to the
-// output's dtype.
+// The steps after a product, done while it is still in cache: accumulation, bias, activation, rounding to the output's
+// dtype.
 //
 //     finish(problem, {.rows = 4, .columns = 64, .first_column = 128}, sums, 64, problem.c_at(128 * problem.c_column));
 #include <cstddef>

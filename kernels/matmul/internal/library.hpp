@@ -1,7 +1,7 @@
 #pragma once
-// Matrix products by oneDNN: compiled once per geometry, kept in the stream's state, run on the caller's scratch.
-// The rows are shared out among the threads here, and each thread runs a primitive made for one thread: oneDNN's own
-// division is up to 25% slower when the operands must be transposed.
+// Matrix products by oneDNN: compiled once per geometry, kept in the stream's state, run on the caller's scratch. Rows
+// are distributed over threads here, and each thread runs a single-threaded primitive: oneDNN's own division is up to
+// 25% slower if the operands must be transposed.
 //
 //     LibraryMatmul* product = stream.state->get<MatmulCache>().find(threads, problem);
 //     if (product) product->run(stream, problem, scratch);   // null: oneDNN does not take this geometry
@@ -20,9 +20,9 @@ namespace headroom::kernels {
 class LibraryMatmul {
   public:
     virtual ~LibraryMatmul() = default;
-    /// Bytes of scratch for all threads, the larger of both.
+    /// Bytes of scratch for all threads, the larger of the two.
     virtual std::size_t scratch() const = 0;
-    /// beta must be 0 or 1. The primitives are compiled at their first run, in some milliseconds.
+    /// beta must be 0 or 1. The primitives are compiled at their first run, which takes some milliseconds.
     virtual void run(const CpuStream& stream, const Problem& problem, std::byte* scratch) = 0;
 };
 
@@ -43,14 +43,14 @@ struct MatmulKeyHash {
 };
 
 /// State of a stream, real or dry. Memory that oneDNN allocates for itself is not counted: the code of its primitives
-/// (kept in a cache of the process, too), a few small blocks per call for its arguments, and, where it uses its gemm,
-/// which reports no scratch (shares of a transposed a, as in a weight's gradient), blocks of operands during the call.
+/// (kept in a cache of the process, too), a few small blocks per call for its arguments, and operand blocks during
+/// calls that use its gemm, which reports no scratch (shares of a transposed a, as in a weight's gradient).
 class MatmulCache {
   public:
     MatmulCache();
     ~MatmulCache();
 
-    /// Than our panels, on this processor: in f32 before AVX-512.
+    /// True if oneDNN is slower than our panels on this processor: in f32 before AVX-512.
     static bool is_slower(Dtype operand);
     /// Null if oneDNN has no fast primitive for it: batches, f64, f16, strides along both axes, bf16 without AVX-512.
     LibraryMatmul* find(int threads, const Problem& problem);

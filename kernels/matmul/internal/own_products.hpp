@@ -1,6 +1,5 @@
 #pragma once
-// What kernels of our own computed of products that were cuBLASLt's to compute: for reports, since nothing else
-// tells.
+// Records what the project's own kernels computed of products meant for cuBLASLt, for reports: nothing else shows it.
 //
 //     stream.state->get<OwnProducts>().add(own_product(problem, matmul, OwnPart::product));
 //     fmt::print("{}", stream.state->get<OwnProducts>().text());
@@ -16,7 +15,7 @@ namespace headroom::kernels {
 enum class OwnPart : std::uint8_t {
     product,   ///< all of it, in tiles
     epilogue,  ///< the bias and the activation, in a pass over the product
-    beside     ///< what stands beside c: inner or its derivative, sums
+    beside     ///< the outputs beside c: inner or its derivative, sums
 };
 
 struct OwnProduct {
@@ -30,11 +29,11 @@ struct OwnProduct {
 };
 OwnProduct own_product(const Problem& product, const Matmul& matmul, OwnPart part);
 
-/// A stream's state.
+/// Part of a stream's state.
 class OwnProducts {
   public:
     void add(const OwnProduct& product) { products_.insert(product); }
-    /// One line: how many, and what the first ones are. Empty if there are none.
+    /// One line with their number and the first ones. Empty if there are none.
     std::string text() const;
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of strided matrices of any floating dtype, rewritten as the dense rows that `tile_product` reads.
+// Packs blocks of strided matrices of any floating dtype into the dense rows that `tile_product` reads.
 //
 //     pack<float>(key.data, key.dtype, 1, key_stride, head_width, keys, panel, 64, 64);  // panel[d][j] = key[j][d]
 #include <cstdint>

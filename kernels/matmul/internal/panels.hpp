@@ -1,7 +1,7 @@
 #pragma once
-// Large products of f32 and f64 from packed panels of both operands, for processors on which oneDNN multiplies by the
-// kernels that it had before AVX-512: it packs, or doesn't, by the size of a thread's share, and what it doesn't pack
-// is up to a third slower. The order of loops is that of Goto and van de Geijn, "Anatomy of high-performance matrix
+// Large products of f32 and f64 from packed panels of both operands, for processors on which oneDNN uses its kernels
+// from before AVX-512: these pack or not depending on the size of a thread's share, and are up to a third slower
+// without packing. The order of loops is that of Goto and van de Geijn, "Anatomy of high-performance matrix
 // multiplication" (2008).
 //
 //     if (takes_panels(problem)) panels_matmul(stream, problem, scratch);   // panels_scratch(stream.threads, problem) bytes
@@ -12,13 +12,13 @@
 
 namespace headroom::kernels {
 
-/// No batches, c contiguous along n and of the operands' dtype, and large enough for packing to pay.
+/// No batches, c contiguous along n and of the operands' dtype, and large enough for packing to pay off.
 bool takes_panels(const Problem& problem);
 
 std::size_t panels_scratch(int threads, const Problem& problem);
 
-/// For what `takes_panels`, on any processor. At most 192 products are summed before they are added to c. Bits do not
-/// depend on the number of threads.
+/// For problems that `takes_panels` accepts, on any processor. At most 192 products are summed before they are added to
+/// c. The bits do not depend on the number of threads.
 void panels_matmul(CpuStream& stream, const Problem& problem, std::byte* scratch);
 
 }  // namespace headroom::kernels

@@ -1,6 +1,6 @@
 #pragma once
-// The product of a matmul for the sources of this folder: batch axes merged, folded into the rows where possible.
-// Numbers and addresses alone, so that it can be a kernel's argument.
+// The product of a matmul for the sources of this folder: batch axes are merged, and folded into the rows where
+// possible. Plain numbers and addresses, so that it can be a kernel's argument.
 //
 //     const Problem problem = reduce(matmul);
 //     if (takes_few_rows(problem)) few_rows_matmul(stream, problem);

@@ -1,5 +1,5 @@
 #pragma once
-// A block's tile of a product, 64 x 64, summed from tiles of both operands in shared memory: the inner loops of the
+// A block's 64 x 64 tile of a product, summed from tiles of both operands in shared memory: the inner loops of the
 // project's own matrix products and convolutions on GPUs. Device code.
 //
 //     TileSums<T> sums(block);                                  // all threads, once
@@ -18,7 +18,7 @@ namespace headroom::kernels::device {
 
 inline constexpr int kTile = 64;  // rows and columns
 
-/// f32 and f64. Each of 256 threads sums 4 x 4 elements, 16 rows and columns apart, so that threads of a warp read
+/// For f32 and f64. Each of 256 threads sums 4 x 4 elements, 16 rows and columns apart, so that threads of a warp read
 /// neighbours.
 template <class T>
 class TileSums {
@@ -38,8 +38,8 @@ class TileSums {
             for (T& sum : line) sum = T{};
     }
 
-    /// The products of these tiles are summed apart: one long sum would err more, as it is rounded at its full size
-    /// each time.
+    /// The products of these tiles are summed separately: one long sum would be less accurate, because each step rounds
+    /// at its full size.
     HEADROOM_DEVICE void add(Block& block) {
         const int x = static_cast<int>(block.thread()) % kStep, y = static_cast<int>(block.thread()) / kStep;
         T part[kEach][kEach] = {};
@@ -79,7 +79,8 @@ class TileSums {
     T sums_[kEach][kEach];
 };
 
-/// f16 and bf16 on tensor cores. Each of four warps sums 32 x 32 elements; shared memory makes tiles of any strides.
+/// For f16 and bf16 on tensor cores. Each of four warps sums 32 x 32 elements; shared memory turns any strides into
+/// tiles.
 template <class T>
 class HalfTileSums {
   public:
@@ -119,8 +120,8 @@ class HalfTileSums {
         }
     }
 
-    /// Calls `write(i, j, sum)` for all elements, each by one thread; neighbouring threads are in a row, or (not
-    /// `along_row`) in a column. Waits for the block before and after.
+    /// Calls `write(i, j, sum)` once for each element; neighbouring threads are in a row or, if not `along_row`, in a
+    /// column. Synchronises the block before and after.
     template <class Write>
     HEADROOM_DEVICE void for_each(Block& block, bool along_row, Write&& write) {
         const int top = static_cast<int>(block.warp()) / 2 * 32, side = static_cast<int>(block.warp()) % 2 * 32;

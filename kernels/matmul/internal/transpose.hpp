@@ -1,5 +1,5 @@
 #pragma once
-// Transposition of square blocks in vector registers. Used where blocks are packed.
+// Transposes square blocks in vector registers. Used for packing.
 //
 //     transpose_block<float>(source, source_row, out, out_row);   // 16 x 16 with AVX-512, 8 x 8 without
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace headroom::kernels {
 
 namespace transposition {
 
-/// Exchanges the off-diagonal halves of all 2 Step x 2 Step blocks that rows `a` and `b`, Step apart, have in common.
+/// Exchanges the off-diagonal halves of all 2 Step x 2 Step blocks shared by rows `a` and `b`, which are Step apart.
 template <class T, int Step, int... Lane>
 [[gnu::always_inline]] inline void exchange(Vector<T>& a, Vector<T>& b, std::integer_sequence<int, Lane...>) {
     constexpr int lanes = sizeof...(Lane);
@@ -51,7 +51,7 @@ inline void transpose_block(const T* source, std::int64_t source_row, T* out, st
     constexpr int lanes = static_cast<int>(kLanes<T>), half = lanes / 2;
     Vector<T> rows[lanes];
 #pragma GCC unroll 16
-    for (int i = 0; i < half; ++i) {  // halves are exchanged as they are read: a load can do it, a shuffle need not
+    for (int i = 0; i < half; ++i) {  // halves are exchanged while loading: a load can do it, which saves a shuffle
         const T* const row = source + i * source_row;
         const T* const below = row + half * source_row;
         rows[i] = transposition::join<T>(row, below, std::make_integer_sequence<int, lanes>{});

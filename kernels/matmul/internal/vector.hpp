@@ -1,6 +1,6 @@
 #pragma once
-// One vector register of floats or doubles, as wide as the processor's, for kernels whose speed depends on staying
-// in registers. Plain loops are better wherever the compiler vectorises them.
+// One vector register of floats or doubles, as wide as the processor's, for kernels whose speed depends on staying in
+// registers. Where the compiler vectorises plain loops, those are better.
 //
 //     Vector<float> sums = load_vector(row);
 //     for (j = kLanes<float>; j < width; j += kLanes<float>) sums += load_vector(row + j);

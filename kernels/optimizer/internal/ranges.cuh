@@ -1,6 +1,6 @@
 #pragma once
-// How CUDA kernels walk over flat ranges of one size: accesses of 16 bytes where all ranges begin equally far from a
-// multiple of 16 bytes, single elements before, after and elsewhere.
+// How CUDA kernels walk over flat ranges of one size: in 16-byte accesses if all ranges have the same offset from a
+// multiple of 16 bytes, with single elements before and after; otherwise only single elements.
 //
 //     const FlatRange range(count, {x, y}, sizeof(float));
 //     range.for_each_vector<4>(block, [&](std::int64_t i) { ... elements i to i + 3 ... });
@@ -16,7 +16,7 @@ namespace headroom::kernels {
 struct FlatRange {
     std::int64_t head = 0;     ///< single elements before the first vector
     std::int64_t vectors = 0;  ///< of 16 bytes
-    std::int64_t singles = 0;  ///< with the head
+    std::int64_t singles = 0;  ///< head included
 
     FlatRange(std::int64_t count, std::initializer_list<const void*> starts, std::size_t element) {
         const auto misaligned = [](const void* p) { return std::bit_cast<std::uintptr_t>(p) % 16; };
@@ -30,7 +30,7 @@ struct FlatRange {
         singles = count - vectors * width;
     }
 
-    /// Steps of a thread, at most, if the grid is as large.
+    /// The most steps of a thread if the grid has this many threads.
     std::int64_t steps() const { return vectors > singles ? vectors : singles; }
 
     template <int Width, class Work>

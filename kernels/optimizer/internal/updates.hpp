@@ -1,6 +1,6 @@
 #pragma once
-// The update of one parameter in one step, the same source for every device, and the constants of a step, computed
-// once in f64 and rounded once. Call `adamw` and `sgd`.
+// The update of one parameter in one step, from one source for every device, and the constants of a step, computed in
+// f64 and rounded once. Call `adamw` and `sgd`.
 //
 //     const AdamWFactors<float> factors(step, learning_rate, multiplier, *steps + 1);
 //     if (!skips_step(multiplier)) factors.update(gradient[i], parameter[i], first[i], second[i]);
@@ -18,7 +18,7 @@ template <class T>
 struct AdamWFactors {
     T gradient, decay, first, second, size, correction, epsilon;
 
-    /// `number` of this step, 1 for the first.
+    /// `number` of this step, from 1.
     constexpr AdamWFactors(const AdamWStep& step, double learning_rate, double multiplier, double number)
         : gradient(static_cast<T>(multiplier)),
           decay(static_cast<T>(1 - learning_rate * step.weight_decay)),

@@ -1,5 +1,5 @@
 #pragma once
-// The pointwise functions of all lists in one, for sources that define the kernels of all.
+// All lists of pointwise functions in one, for sources that define the kernels of all.
 //
 //     template struct Compiled<CudaStream, AllFunctions>;
 #include <headroom/kernels/pointwise/loss_functions.hpp>

@@ -1,8 +1,7 @@
 #pragma once
-// The loop under all pointwise kernels: it walks arrays of any strides and dtypes in runs of elements, converts
-// where a run is not contiguous or not of the compute type, and calls a loop over plain pointers. The loop is a
-// function pointer, so that a new function costs the compiler one loop and nothing else. Call `map` and
-// `map_backward`.
+// The loop of all pointwise kernels: walks over arrays of any strides and dtypes in runs of elements, converts runs
+// that are not contiguous or not of the compute type, and calls a loop over plain pointers. That loop is a function
+// pointer, so that a new function costs the compiler one loop and nothing else. Call `map` and `map_backward`.
 //
 //     run_elementwise<float>(stream, {&my_loop, &parameters, 8}, {&a, &b}, y, 0.0f);
 #include <cstdint>
@@ -17,7 +16,7 @@ template <class T>
 struct ElementLoop {
     /// out[i] = f(in[0][i], in[1][i], ...) for i in [0, count); out may be one of the inputs.
     void (*run)(const void* function, const T* const* in, T* out, std::int64_t count);
-    const void* function;  ///< handed to `run`
+    const void* function;  ///< passed to `run`
     int cost;              ///< per element, in units of an addition
 };
 
@@ -31,8 +30,8 @@ inline Dtype compute_dtype(std::initializer_list<const View*> views) {
     return result;
 }
 
-/// output = beta output + loop(inputs...); at most four inputs, of the output's shape or broadcast to it.
-/// T: float, double or int64_t. Runs are cut by shape and strides alone.
+/// output = beta output + loop(inputs...), for at most four inputs, of the output's shape or broadcast to it. T: float,
+/// double or int64_t. Runs depend only on shape and strides.
 template <class T>
 void run_elementwise(const CpuStream& stream, const ElementLoop<T>& loop, std::initializer_list<const View*> inputs,
                      const View& output, float beta);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs of random words, many blocks at a time, for the random kernels.
+// Generates runs of random words, many blocks at a time, for the random kernels.
 //
 //     RandomWords words;
 //     const std::uint32_t* run = words.generate(key, first, count);  // run[i] belongs to element first + i
@@ -13,8 +13,8 @@ namespace headroom::kernels {
 /// A buffer for `kChunk` words; lives on the stack.
 class RandomWords {
   public:
-    /// The words of elements [first, first + count), count <= kChunk; valid until the next call. The words of the whole
-    /// blocks that these belong to are there too, from element first / 4 * 4 on.
+    /// The words of elements [first, first + count), count <= kChunk; valid until the next call. The whole blocks of
+    /// these words are present, too, from element first / 4 * 4 on.
     const std::uint32_t* generate(const RandomKey& key, std::int64_t first, std::int64_t count);
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// The cells' formulas and their derivatives, for the CPU and GPUs. Arguments are numbers, not structs: loops around
-// them vectorise then.
+// The cells' formulas and their derivatives, for the CPU and GPUs. Arguments are numbers instead of structs, so that
+// loops around them vectorise.
 //
 //     const LstmGates<float> gates = lstm_gates(i, f, g, o);
 //     const float c = lstm_cell(gates, before), h = gates.o * math::tanh(c);
@@ -12,7 +12,7 @@ template <class T>
 struct LstmGates {
     T i, f, g, o;
 };
-/// Of their arguments.
+/// The gates of their arguments.
 template <class T>
 constexpr LstmGates<T> lstm_gates(T i, T f, T g, T o) {
     return {math::sigmoid(i), math::sigmoid(f), math::tanh(g), math::sigmoid(o)};
@@ -25,7 +25,7 @@ constexpr T lstm_cell(const LstmGates<T>& gates, T before) {
 template <class T>
 struct LstmGradients {
     LstmGates<T> arguments;
-    T before;  ///< of the cell before
+    T before;  ///< with respect to the cell before
 };
 template <class T>
 constexpr LstmGradients<T> lstm_gradients(T i, T f, T g, T o, T before, T c, T dh, T dc) {
@@ -39,7 +39,7 @@ template <class T>
 struct GruGates {
     T r, z, n;
 };
-/// Of x's parts of the arguments and of the state's: n's is multiplied by r.
+/// The gates of x's and the state's parts of the arguments; the state's part of n is multiplied by r.
 template <class T>
 constexpr GruGates<T> gru_gates(T r, T z, T n, T hidden_r, T hidden_z, T hidden_n) {
     const T reset = math::sigmoid(r + hidden_r);
@@ -52,11 +52,11 @@ constexpr T gru_state(const GruGates<T>& gates, T before) {
 
 template <class T>
 struct GruGradients {
-    GruGates<T> arguments;  ///< of x's parts; the state's are the same but for n's
-    T hidden;               ///< of the state's part of n's argument
-    T before;               ///< of the state before, but for what comes through the gates
+    GruGates<T> arguments;  ///< with respect to x's parts; the state's are the same except n's
+    T hidden;               ///< with respect to the state's part of n's argument
+    T before;               ///< with respect to the state before, without what comes through the gates
 };
-/// Of the gates r and z, and of both parts of n's argument.
+/// With respect to the gates r and z, and both parts of n's argument.
 template <class T>
 constexpr GruGradients<T> gru_gradients(T r, T z, T of_x, T hidden, T before, T dh) {
     const T n = math::tanh(of_x + r * hidden), dn = dh * (T(1) - z) * (T(1) - n * n);

@@ -1,5 +1,5 @@
 #pragma once
-// What CUDA kernels of recurrent networks are given: matrices with any strides and dtypes, and which sequences have
+// Arguments of the CUDA kernels of recurrent networks: matrices with any strides and dtypes, and which sequences have
 // ended.
 //
 //     const Matrix h(view);                            // host
@@ -18,7 +18,7 @@ struct Matrix {
     Dtype dtype;
     std::int64_t row = 0, column = 0;
 
-    /// A view of rank 0 is none.
+    /// A view of rank 0 means none.
     explicit Matrix(const View& view) : data(view.data), dtype(view.dtype) {
         if (view.rank() == 0) {
             data = nullptr;
@@ -37,7 +37,7 @@ struct Matrix {
     }
 };
 
-/// The indices of the sequences' last elements; without them, none ends early.
+/// The index of each sequence's last element; without them, none ends early.
 struct Ends {
     const void* data;
     Dtype dtype;
@@ -57,7 +57,7 @@ struct Ends {
 
 inline constexpr unsigned kStepThreads = 256;
 
-/// For a thread for each element, which loops; of few elements, as many warps as they fill.
+/// A looping launch with a thread per element; for few elements, only as many warps as they fill.
 inline LaunchShape step_shape(const CudaStream& stream, std::int64_t elements) {
     const std::int64_t warps = std::min<std::int64_t>((elements + kWarp - 1) / kWarp, kStepThreads / kWarp);
     const auto threads = static_cast<unsigned>(warps * kWarp);

@@ -1,6 +1,6 @@
 #pragma once
-// What the CPU's kernels of recurrent networks share: which sequences have ended, and matrices whose columns are the
-// parts of several gates, worked on in runs.
+// The common part of the CPU kernels of recurrent networks: which sequences have ended, and matrices whose columns are
+// parts for several gates, processed in runs.
 //
 //     const Gates<4> gates(view);                     // [B, 4 H]
 //     for_runs(stream, batch, width, cost, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
@@ -19,7 +19,7 @@
 
 namespace headroom::kernels {
 
-/// The indices of the sequences' last elements; without them, none ends early.
+/// The index of each sequence's last element; without them, none ends early.
 class Ends {
   public:
     explicit Ends(const View& last) : given_(last.rank() != 0), last_(last) {}
@@ -30,10 +30,10 @@ class Ends {
     Indices last_;
 };
 
-/// Elements of a row that are worked on at a time: their buffers are on the stack.
+/// Elements of a row processed at a time: their buffers are on the stack.
 inline constexpr std::int64_t kRun = 256;
 
-/// Calls `work(row, begin, count)` for runs of [rows, length]; `cost` is that of an element.
+/// Calls `work(row, begin, count)` for runs of [rows, length]; `cost` is per element.
 template <class Work>
 void for_runs(const CpuStream& stream, std::int64_t rows, std::int64_t length, std::int64_t cost, Work&& work) {
     const std::int64_t runs = (length + kRun - 1) / kRun;
@@ -60,7 +60,7 @@ class Gates {
     void read(std::int64_t row, std::int64_t begin, std::int64_t count, T (*buffers)[kRun], const T** values) const {
         for (int k = 0; k < N; ++k) values[k] = parts_[k].read(row, begin, count, buffers[k]);
     }
-    /// To read and write: the memory itself, or buffers that `close` stores.
+    /// For reading and writing: the memory itself, or buffers that `close` stores.
     template <class T>
     void open(std::int64_t row, std::int64_t begin, std::int64_t count, T (*buffers)[kRun], T** values) const {
         for (int k = 0; k < N; ++k) {

@@ -1,6 +1,6 @@
 #pragma once
-// The one loop nest behind all reductions over axes; the operations differ in what they do with one element. Use the
-// plans of reduce.hpp.
+// The loop nest of all reductions over axes; the operations differ only in how they treat an element. Use the plans of
+// reduce.hpp.
 //
 //     const ReductionPlan plan(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
 //     plan.run(stream, scratch);
@@ -20,7 +20,7 @@ enum class Reduction {
     smallest,
     squared_deviation,  // sum of (x - center)^2
     count_equal,        // number of x equal to center
-    exp_sum,            // sum of e^(x - center), and of e^x for a center that is not finite
+    exp_sum,            // sum of e^(x - center), or of e^x for a center that is not finite
     product,
     product_of_nonzero,
 };
@@ -36,7 +36,7 @@ class ReductionPlan {
     void run(CpuStream& stream, std::byte* scratch) const;
     /// `scratch`: 8-byte aligned.
     void run(CudaStream& stream, std::byte* scratch) const;
-    /// For a result whose place is known late.
+    /// Sets the result's address, if it is known only late.
     void set_result(void* y) { y_.data = y; }
 
   private:
@@ -46,7 +46,7 @@ class ReductionPlan {
     double scale_;
     float beta_;
     ReduceLoops loops_;
-    std::optional<Partition> partition_;  ///< on a GPU
+    std::optional<Partition> partition_;  ///< used on a GPU
 };
 
 }  // namespace headroom::kernels

@@ -1,10 +1,10 @@
 #pragma once
-// The three CUDA kernels behind all reductions over axes. A block computes in f32 (f64 for f64 and integers) what a
-// thread meets in a row of 32, and joins that in f64, in an order that the partition sets.
+// The three CUDA kernels of all reductions over axes. Within a thread's runs of 32, a block computes in f32 (f64 for
+// f64 and integers); it joins the results in f64, in an order set by the partition.
 //
-// Rows: the innermost axis is reduced; a team of threads makes one output, or one part of it.
-// Columns: the innermost axis is kept; threads stand side by side and go down, in several rows at once.
-// Join: where there are several parts, merges them.
+// Rows: the innermost axis is reduced; a team of threads computes one output, or one part of it.
+// Columns: the innermost axis is kept; threads are side by side and move down, in several rows at once.
+// Join: merges the parts, if there are several.
 #include <cstdint>
 
 #include <headroom/kernels/device/launch.hpp>
@@ -14,7 +14,7 @@
 
 namespace headroom::kernels {
 
-/// Of the operands of StridedAxes<3> below.
+/// The operands of StridedAxes<3> below.
 enum ReduceOperand { kOutput, kInput, kCenter };
 
 struct ReduceTarget {
@@ -25,7 +25,7 @@ struct ReduceTarget {
     double* partials;
     std::int64_t outputs, parts;
 
-    /// `output` is its number, `offset` where it stands in y.
+    /// `output` is the output's number, `offset` its place in y.
     HEADROOM_DEVICE void put(std::int64_t output, std::int64_t offset, std::int64_t part, double total) const {
         if (parts > 1) {
             partials[part * outputs + output] = total;
@@ -45,14 +45,14 @@ struct ReduceCenter {
     }
 };
 
-/// `op` as block.reduce wants it.
+/// `op` in the form that block.reduce expects.
 template <class Op>
 struct MergeWith {
     Op op;
     HEADROOM_DEVICE double operator()(double a, double b) const { return op.merge(a, b); }
 };
 
-/// Joins the numbers of a team: neighbouring threads, a power of two of them, up to a warp. All of the warp call it.
+/// Joins the numbers of a team: neighbouring threads, a power of two, up to a warp. The whole warp must call it.
 template <class Op>
 HEADROOM_DEVICE double merge_team(device::Block& block, const Op& op, double total, unsigned team) {
     for (unsigned step = 1; step < team; step *= 2) {
@@ -72,7 +72,7 @@ struct ReduceRows {
     ReduceCenter center;
     ReduceTarget target;
     device::StridedAxes<3> kept;
-    device::StridedAxes<1> reduced;  ///< of groups
+    device::StridedAxes<1> reduced;  ///< in groups
     std::int64_t groups, rest;
     unsigned team;
 
@@ -194,7 +194,7 @@ struct ReduceColumns {
         in_fours(first, rows * (part + 1) / target.parts, block.threads() / team, load, add, flush);
     }
 
-    /// The threads that stand below each other hand their totals to one of them for each column.
+    /// Joins the totals of the threads above each other, in one thread per column.
     HEADROOM_DEVICE void join(device::Block& block, const double (&totals)[kWidth], std::int64_t line,
                               std::int64_t tile, std::int64_t offset) const {
         const unsigned threads = block.threads(), thread = block.thread();
@@ -220,7 +220,7 @@ struct JoinParts {
 
     Op op;
     ReduceTarget target;
-    device::StridedAxes<3> kept;  ///< all of it, columns too
+    device::StridedAxes<3> kept;  ///< everything, columns included
     unsigned team;
 
     HEADROOM_DEVICE void operator()(device::Block& block) const {

@@ -31,7 +31,7 @@ struct SquaredDeviationOnDevice : SumOnDevice {
     }
 };
 
-/// How many are equal to the center; NaN equals NaN.
+/// The number of elements equal to the center; NaN equals NaN.
 struct CountEqualOnDevice : SumOnDevice {
     template <class T>
     HEADROOM_DEVICE T add(T count, T x, T center) const {
@@ -39,7 +39,7 @@ struct CountEqualOnDevice : SumOnDevice {
     }
 };
 
-/// The sum of e^(x - center), and of e^x for a center that is not finite.
+/// The sum of e^(x - center), or of e^x for a center that is not finite.
 struct ExpSumOnDevice : SumOnDevice {
     template <class T>
     HEADROOM_DEVICE T add(T sum, T x, T center) const {
@@ -61,7 +61,7 @@ struct ProductOnDevice {
     }
 };
 
-/// The largest of sign * x; NaN if there is one.
+/// The largest of sign * x; NaN if any element is NaN.
 struct ExtremeOnDevice {
     static constexpr double start = -std::numeric_limits<double>::infinity();
     float sign = 1;

@@ -1,6 +1,6 @@
 #pragma once
-// The order in which a reduction walks through memory: axes merged where strides allow, sorted so that the innermost
-// loop follows the input's smallest stride.
+// The order in which a reduction walks through memory: axes are merged where strides allow, and sorted so that the
+// innermost loop follows the input's smallest stride.
 //
 //     const ReduceLoops loops(x, center, y);
 //     if (loops.columns) ...   // the innermost axis is kept: rows are added to a block of accumulators
@@ -52,7 +52,7 @@ class ReduceAxes {
         }
         return result;
     }
-    /// The part [part * n / parts, (part + 1) * n / parts) of the outermost loop of the longest; and where it starts.
+    /// The part [part * n / parts, (part + 1) * n / parts) of the longest outermost loop, and where it starts.
     ReduceAxes part(std::int64_t part, std::int64_t parts, std::int64_t& start) const;
 
     /// Calls `work(offset in x)` for every step, in order.

@@ -1,10 +1,10 @@
 #pragma once
-// The elements that CUDA reductions read: groups of neighbours, or single ones.
+// The elements that CUDA reductions read: groups of neighbours, or single elements.
 //
 //     const Numbers<float, 8> values = source.load(block, offset);      // offsets in elements
 //     const float value = source.one(offset);
 //
-// A group has the same elements wherever the array begins: where that is no multiple of 16 bytes, `AnyEights` reads
+// A group has the same elements wherever the array begins: if that is not a multiple of 16 bytes, `AnyEights` reads
 // them one by one, and results have the same bits.
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 
 namespace headroom::kernels {
 
-/// In registers: index it with loop variables of unrolled loops only.
+/// In registers: index it only with loop variables of unrolled loops.
 template <class T, int N>
 struct Numbers {
     T at[N];
@@ -37,7 +37,7 @@ struct AlignedEights {
     HEADROOM_DEVICE float one(std::int64_t offset) const { return device::as_float(data[offset]); }
 };
 
-/// The same with the dtype known at run time, beginning anywhere.
+/// The same for a dtype known at run time and any alignment.
 struct AnyEights {
     static constexpr int kWidth = 8;
     using Number = float;
@@ -75,8 +75,8 @@ struct AnyElements {
     HEADROOM_DEVICE T one(std::int64_t offset) const { return device::load_as<T>(data, dtype, offset); }
 };
 
-/// The loop that all of a thread's work is: four loads under way at a time, and `flush` after 32 of each accumulator,
-/// so that errors of f32 do not grow with the length.
+/// The loop of all a thread's work: four loads in flight at a time, and `flush` after 32 elements per accumulator, so
+/// that f32 errors do not grow with the length.
 template <class Load, class Add, class Flush>
 HEADROOM_DEVICE void in_fours(std::int64_t i, std::int64_t end, std::int64_t step, Load&& load, Add&& add,
                               Flush&& flush) {

@@ -1,8 +1,8 @@
 #pragma once
-// Where a box of an image lies on a map of features: each axis is cut into bins, each bin has samples at even
-// distances, and each sample is between two pixels (He et al. 2017, arXiv:1703.06870; the conventions are
-// torchvision's). A bin's value is the mean of its samples, so it is a weighted sum of pixels, whose weights are
-// products of one per row and one per column. Plain C++ for both devices.
+// Where a box of an image lies on a feature map: each axis is cut into bins, each bin has evenly spaced samples, and
+// each sample interpolates between two pixels (He et al. 2017, arXiv:1703.06870; conventions of torchvision). A bin's
+// value is the mean of its samples, so it is a weighted sum of pixels, whose weights are products of a row weight and a
+// column weight. Plain C++ for both devices.
 //
 //     const Region<float> region(box, map);                              // box: image, x1, y1, x2, y2
 //     for (auto [s, end] = region.rows.samples_of(i); s < end; ++s) use(region.rows.sample(i, s));
@@ -17,24 +17,25 @@ namespace headroom::kernels {
 
 struct RoiAlignOptions {
     double scale = 1.0;         ///< from the boxes' coordinates to pixels of the features
-    std::int64_t sampling = 0;  ///< samples per bin and axis; 0: as many as a bin has pixels, rounded up
-    bool aligned = false;       ///< coordinates count from a pixel's corner, not from its middle; no box is made wider
+    std::int64_t sampling = 0;  ///< samples per bin and axis; 0: the bin's size in pixels, rounded up
+    /// Coordinates count from a pixel's corner instead of its centre; small boxes are not enlarged.
+    bool aligned = false;
 };
 
-/// How boxes are cut, and the size of the map they are on.
+/// How boxes are cut, and the size of the feature map.
 struct RegionMap {
     RoiAlignOptions options;
     std::int64_t bins[2];    ///< of rows and of columns
-    std::int64_t pixels[2];  ///< likewise
+    std::int64_t pixels[2];  ///< of rows and of columns
 };
 
-/// One axis of a region. T: float or double, in which coordinates are computed.
+/// One axis of a region. T: float or double, the type of coordinates.
 template <class T>
 struct RegionAxis {
     struct Span {
         std::int64_t begin, end;
     };
-    /// What a sample takes of two neighbouring pixels; nothing if it is outside of the map.
+    /// A sample's weights for two neighbouring pixels; zero if it is outside the map.
     struct Sample {
         std::int64_t pixel[2];
         T weight[2];
@@ -50,7 +51,7 @@ struct RegionAxis {
         samples = map.options.sampling > 0 ? map.options.sampling : to_integer<std::int64_t>(std::ceil(bin));
     }
 
-    /// The samples of a bin that are on the map, and perhaps some beside it.
+    /// The samples of a bin that are on the map, and possibly some outside it.
     HEADROOM_DEVICE Span samples_of(std::int64_t o) const {
         return between(place(o, 0), distance(), T(-1), static_cast<T>(pixels), samples);
     }
@@ -63,7 +64,7 @@ struct RegionAxis {
         return {{first, first + 1}, {(1 - rest) * each, rest * each}};
     }
 
-    /// The pixels that samples may take from.
+    /// The pixels that samples may read.
     HEADROOM_DEVICE Span taken() const {
         const T end = begin + static_cast<T>(bins) * bin, low = begin < end ? begin : end,
                 high = begin < end ? end : begin;
@@ -71,12 +72,12 @@ struct RegionAxis {
         const auto last = static_cast<std::int64_t>(held(high)) + 2;
         return {static_cast<std::int64_t>(held(low)), last < pixels ? last : pixels};
     }
-    /// The bins that may take from a pixel.
+    /// The bins that may read a pixel.
     HEADROOM_DEVICE Span bins_at(std::int64_t pixel) const {
         if (samples < 1) return {0, 0};
         return between(begin, bin, static_cast<T>(pixel - 1), static_cast<T>(pixel + 1), bins);
     }
-    /// What a bin takes of a pixel: the sum of its samples' weights.
+    /// A bin's weight for a pixel: the sum of its samples' weights.
     HEADROOM_DEVICE T weight(std::int64_t o, std::int64_t pixel) const {
         const T at = static_cast<T>(pixel);
         T sum = 0;
@@ -87,7 +88,7 @@ struct RegionAxis {
         return sum / static_cast<T>(samples);
     }
 
-    T begin, bin;  ///< where the first bin begins, and a bin's length, in pixels
+    T begin, bin;  ///< start of the first bin, and a bin's length, in pixels
     std::int64_t bins, samples, pixels;
 
   private:
@@ -95,14 +96,14 @@ struct RegionAxis {
     HEADROOM_DEVICE T place(std::int64_t o, std::int64_t s) const {
         return begin + static_cast<T>(o) * bin + (static_cast<T>(s) + T(0.5)) * bin / static_cast<T>(samples);
     }
-    /// Samples up to one pixel outside take from the outermost one.
+    /// Samples up to one pixel outside read the outermost pixel.
     HEADROOM_DEVICE bool is_on_map(T at) const { return at >= -1 && at <= static_cast<T>(pixels); }
     HEADROOM_DEVICE T held(T at) const {
         const T last = static_cast<T>(pixels - 1);
         return at < 0 ? T(0) : at < last ? at : last;
     }
-    /// Those numbers k of [0, count) whose stretch, from first + k step to first + (k + 1) step, begins in [low, high]
-    /// or reaches into it, and perhaps one more on each side.
+    /// The numbers k in [0, count) whose interval, from first + k step to first + (k + 1) step, begins in or overlaps
+    /// [low, high], and possibly one more on each side.
     HEADROOM_DEVICE static Span between(T first, T step, T low, T high, std::int64_t count) {
         if (step == 0) return {0, first >= low && first <= high ? count : 0};
         const T a = (low - first) / step, b = (high - first) / step;
@@ -121,11 +122,11 @@ struct Region {
           rows(box[2], box[4], map, 0),
           columns(box[1], box[3], map, 1) {}
 
-    std::int64_t image;  ///< -1: it is on none, and counts for nothing
+    std::int64_t image;  ///< -1: on no image; ignored
     RegionAxis<T> rows, columns;
 
   private:
-    /// Beyond 2^24 pixels, neighbouring ones have one coordinate in f32. NaN is nowhere.
+    /// Beyond 2^24 pixels, neighbouring pixels have equal f32 coordinates. NaN is nowhere.
     HEADROOM_DEVICE static bool is_there(const T* box, T scale) {
         bool there = box[0] >= 0;
         for (int i = 1; i < 5; ++i) there = there && std::abs(box[i] * scale) <= T(1 << 24);

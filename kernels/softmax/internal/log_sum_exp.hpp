@@ -1,6 +1,6 @@
 #pragma once
-// The logarithm of a sum of exponentials of a row, in one pass over memory: chunk by chunk; the sum is rescaled when
-// a chunk has a larger element (Milakov and Gimelshein 2018, arXiv:1805.02867).
+// The logarithm of a row's sum of exponentials, in one pass over memory, chunk by chunk. The sum is rescaled if a chunk
+// has a larger element (Milakov and Gimelshein 2018, arXiv:1805.02867).
 //
 //     RowReader<float> row(rows, i);
 //     const auto [largest, sum] = sum_exp<float>(row, rows.length());
@@ -13,8 +13,8 @@
 
 namespace headroom::kernels {
 
-/// The sum of exp(x - largest). A row of -infinity: largest is -infinity and the sum 0. NaN or +infinity: the sum is
-/// NaN.
+/// The sum of exp(x - largest). For a row of -infinity, largest is -infinity and the sum 0. With NaN or +infinity, the
+/// sum is NaN.
 template <class T>
 struct SumExp {
     T largest;

@@ -1,6 +1,5 @@
 #pragma once
-// `sum_exp` of log_sum_exp.hpp as a CUDA thread does it, vector by vector: the sum is rescaled when a larger element
-// comes.
+// `sum_exp` of log_sum_exp.hpp for a CUDA thread, vector by vector: the sum is rescaled if a larger element appears.
 //
 //     OnlineSum<float> sum;
 //     for (...) sum.add(row.load(block, v, -INFINITY));
@@ -13,7 +12,7 @@
 
 namespace headroom::kernels {
 
-/// The sum of exp(x - largest). Nothing but -infinity: the sum is 0. NaN or +infinity: NaN.
+/// The sum of exp(x - largest). 0 if all elements are -infinity; NaN with NaN or +infinity.
 template <class C>
 struct OnlineSum {
     static constexpr C kNothing = -std::numeric_limits<C>::infinity();
@@ -28,7 +27,7 @@ struct OnlineSum {
         for (int i = 0; i < N; ++i)
 #pragma unroll
             for (const C x : values[i].at) most = std::fmax(most, x);
-        if (most > largest) {  // before any number was seen, the sum is 0 or NaN, and so it stays
+        if (most > largest) {  // before any number was seen, the sum is 0 or NaN, and stays so
             sum *= std::exp(largest - most);
             largest = most;
         }
@@ -44,7 +43,7 @@ struct OnlineSum {
         add(one);
     }
 
-    /// The sum as part of one whose largest element is `most`.
+    /// The sum relative to `most`, for a total whose largest element is `most`.
     HEADROOM_DEVICE C sum_for(C most) const { return largest == most ? sum : sum * std::exp(largest - most); }
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Elements as unsigned numbers of the same order: those of floats by sign and magnitude, NaN the largest, -0 as 0.
+// Elements as unsigned numbers of the same order: floats by sign and magnitude, NaN largest, -0 equal to 0.
 //
 //     const std::uint64_t key = sort_key(x.data, x.dtype, offset, descending);
 #include <bit>
@@ -12,7 +12,7 @@ namespace headroom::kernels {
 /// The key's width in bits: 16, 32 or 64.
 constexpr int sort_key_bits(Dtype dtype) { return size_of(dtype) == 8 ? 64 : size_of(dtype) == 4 ? 32 : 16; }
 
-/// Of a float's bits; `infinity` has those of +infinity.
+/// The key of a float's bits; `infinity` has the bits of +infinity.
 template <class Bits>
 constexpr Bits ordered_bits(Bits bits, Bits infinity) {
     constexpr auto sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
@@ -21,7 +21,7 @@ constexpr Bits ordered_bits(Bits bits, Bits infinity) {
     return static_cast<Bits>(bits == magnitude || magnitude == 0 ? magnitude | sign : ~bits);
 }
 
-/// Element `offset` of an array; smaller keys come first.
+/// The key of element `offset` of an array; smaller keys come first.
 constexpr std::uint64_t sort_key(const void* data, Dtype dtype, std::int64_t offset, bool descending) {
     std::uint64_t key = 0;
     switch (dtype) {
