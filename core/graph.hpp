@@ -56,8 +56,8 @@ class WorkGraph {
   private:
     GraphMemory& memory_;
     std::unique_ptr<kernels::CudaGraph> graph_;  ///< null in a dry run
-    std::uint64_t counter_;                      ///< the context's counter at the capture
-    std::uint64_t advance_ = 0;                  ///< of the counter, by the work
+    std::uint64_t counter_;                      ///< the context's counter at capture
+    std::uint64_t advance_ = 0;                  ///< number of counter values that the work takes
     bool draws_ = false;
 };
 

@@ -105,8 +105,6 @@ std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 /// must not change.
 ///
 /// A reduce-scatter in progress.
-///
-/// A sum on its way.
 struct PendingReduceScatter {
     int present = 0;
     Scratch received;                             ///< from the ranks that take part, one after another

@@ -28,7 +28,7 @@ class Loss {
     const Tensor& sum() const { return sum_; }
     /// sum / terms in the sum's dtype; NaN for 0 terms.
     Tensor mean() const;
-    /// Waits for the device if it counted the terms; 0 then in a dry context.
+    /// Waits for the device if the terms were counted there; in a dry context the result is then 0.
     double terms() const;
     /// The number of terms, or the tensor that holds it.
     const std::variant<double, Tensor>& counted() const { return terms_; }

@@ -21,7 +21,6 @@
 // `backward`. Ops that are not bound by memory traffic define `operations`, their count of floating-point operations.
 // `forward` must be deterministic, because a replay runs it again. If an output costs more than the saved arrays,
 // `forward` may check `Exec::output_wanted`: a replay may need only the saved arrays.
-// `Exec::output_wanted`: a replay may need the saved arrays alone.
 #include <array>
 #include <concepts>
 #include <cstddef>

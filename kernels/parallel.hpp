@@ -29,7 +29,7 @@ void share_out(const CpuStream& stream, std::int64_t shares, void (*work)(const 
                const void* context);
 
 /// Calls `work(i)` once for each i in [0, count); `cost` is the total work in element operations. `work` must not
-/// throw. Runs on the calling thread only if the stream has no state.
+/// throw. Without a stream state, everything runs on the calling thread.
 template <class Work>
 void parallel_for(const CpuStream& stream, std::int64_t count, std::int64_t cost, Work&& work) {
     const auto serve = [&](std::int64_t begin, std::int64_t end) {

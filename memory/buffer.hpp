@@ -63,7 +63,7 @@ class Buffer {
 
   private:
     explicit Buffer(Storage* storage) : storage_(storage) {}
-    static void destroy(Storage* storage) noexcept;  // out of line: GCC 12 warns falsely of use after free otherwise
+    static void destroy(Storage* storage) noexcept;  // out of line: GCC 12 would falsely warn of a use after free
 
     Storage* storage_ = nullptr;
 };

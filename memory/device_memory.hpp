@@ -127,8 +127,8 @@ class DeviceMemory {
     void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     /// Changes the limit; 0 means no limit. Unused pages beyond it are released now (the host may wait for this),
     /// others as soon as a request finds them unused. While more than the limit is reserved, requests that need a new
-    /// page are refused. Errors: Error if the limit is below one page, and nothing changes; DeviceError or
-    /// std::bad_alloc, and the limit has changed.
+    /// page are refused. Errors: Error if the limit is below one page (nothing changes); DeviceError or std::bad_alloc
+    /// (the limit has changed).
     void set_limit(std::size_t bytes);
     /// As given to the constructor.
     const MemoryOptions& options() const;

@@ -49,7 +49,7 @@ class ShapeError : public Error {
     using Error::Error;
 };
 
-/// A dtype that an operation does not take.
+/// A dtype that an operation does not support.
 class DtypeError : public Error {
   public:
     using Error::Error;

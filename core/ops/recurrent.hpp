@@ -27,9 +27,9 @@ struct RecurrentOptions {
     /// [B], i32 or i64, each in [1, T]: sequence b consists of its first lengths[b] elements, as in PyTorch's packed
     /// sequences. After them the output is 0, and the reverse direction begins at the last of them.
     Tensor lengths = {};
-    /// What a layer keeps for backward. 0: the gates of all steps. Otherwise backward recomputes the gates of this many
-    /// steps at a time, rounded up to whole blocks, which repeats one product with the input and one with the state.
-    /// The gradients have the same bits.
+    /// Selects what a layer keeps for backward. 0: the gates of all steps. Otherwise backward recomputes the gates of
+    /// this many steps at a time, rounded up to whole blocks, which repeats one product with the input and one with the
+    /// state. The gradients have the same bits.
     std::int64_t checkpoint = 0;
 };
 

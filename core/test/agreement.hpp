@@ -48,7 +48,7 @@ double terms(const ErasedSample& sample);
 /// Runs every accepted sample of the op in `dtype` and each layout on `context`, and compares with f64 on `reference`
 /// from the same rounded inputs. Halves are computed in f32 and rounded when stored: once for an output. A gradient
 /// also depends on stored arrays, dy and saved outputs; their rounding affects every gradient, even that of an input
-/// with little effect. Errors: Error where they differ.
+/// with little effect. Errors: Error if they differ.
 void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype,
                       const std::vector<Layout>& layouts, const Seed& seed);
 

@@ -17,7 +17,7 @@ class CudaKernels {
   public:
     /// Allows the kernel the shape's shared memory; the device must be current. If the shape says that the kernel loops
     /// over its grid, removes blocks that the device could not run at once with the others: they would start late, on
-    /// an otherwise idle device. `multiprocessors`: the device's number of them.
+    /// an otherwise idle device. `multiprocessors`: how many the device has.
     cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
 
   private:

@@ -45,7 +45,7 @@ using Stream = cudaStream_t;
 
 template <class Kernel, class... Args>
 __global__ void __launch_bounds__(max_threads<Kernel>())
-    entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
+    entry(Args... args, const Kernel kernel) {  // an empty functor takes no space
 #if defined(__CUDA_ARCH__)
     if constexpr (__CUDA_ARCH__ < 10 * kCapabilityFor<Kernel>) {
         __trap();  // `launch` has refused it

@@ -20,8 +20,8 @@
 namespace headroom::kernels {
 
 /// y = (x - mean) * rstd * gamma + beta with rstd = 1 / sqrt(variance + epsilon), the variance over n. `gamma` and
-/// `beta` [n] may be null: 1 and 0. y may be x. A row of equal numbers gives exactly beta; on a GPU,
-/// a row of halves does so up to a length of 8,192.
+/// `beta` [n] may be null: 1 and 0. y may be x. A row of equal numbers gives exactly beta; on a GPU, a
+/// row of halves does so up to a length of 8,192.
 void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                 const View& mean, const View& rstd);
 void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,

@@ -25,7 +25,7 @@ class Tensor;
 
 struct TapeStatistics {
     std::uint64_t recorded = 0;    ///< ops recorded
-    std::uint64_t replayed = 0;    ///< ops run forward again by backward
+    std::uint64_t replayed = 0;    ///< ops replayed by backward
     std::uint64_t backward = 0;    ///< ops run backward
     std::size_t records = 0;       ///< on the tape now
     std::size_t values = 0;        ///< existing now, leaves included

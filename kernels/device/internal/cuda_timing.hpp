@@ -14,7 +14,7 @@ namespace headroom::kernels {
 /// Waits.
 using WorkTimer = std::function<std::vector<float>(int count, const std::function<void(int)>& enqueue)>;
 
-/// The mean of three timed runs of each piece on the compute queue, after one untimed run. Waits, which is counted.
+/// The mean of three timed runs of each piece on the compute queue, after one untimed run. The wait is counted.
 /// Errors: DeviceError.
 std::vector<float> time_each(CudaDevice& device, int count, const std::function<void(int)>& enqueue);
 

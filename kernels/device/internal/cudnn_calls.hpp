@@ -81,7 +81,7 @@ class CudnnCalls {
     template <class Problem, class Data>
     void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
         CudnnChoice& choice = library_->choice(problem);
-        const bool tune = stream.compute.tune && !stream.device->capturing();  // trials are timed, which waits
+        const bool tune = stream.compute.tune && !stream.device->capturing();  // trials wait for the device
         if (choice.tuned || (choice.known && !tune)) return;
         const std::string place = fmt::format("{}, {}", stream.device->properties().name, library_->version());
         auto& choices = stream.state->get<PlanChoices<Problem>>();

@@ -126,7 +126,7 @@ struct Region {
     RegionAxis<T> rows, columns;
 
   private:
-    /// Beyond 2^24 pixels, neighbouring pixels have equal f32 coordinates. NaN is nowhere.
+    /// Beyond 2^24 pixels, neighbouring pixels have equal f32 coordinates. Boxes with NaN are ignored.
     HEADROOM_DEVICE static bool is_there(const T* box, T scale) {
         bool there = box[0] >= 0;
         for (int i = 1; i < 5; ++i) there = there && std::abs(box[i] * scale) <= T(1 << 24);
