@@ -41,7 +41,7 @@ class GradSink {
     /// arrived yet.
     GradientDestination destination(int i, Array& spent);
     /// Passes on a finished gradient of the input's shape; several inputs may share one. The first gradient is adopted
-    /// if its memory layout is the input's; later ones are added. Ignored if not wanted.
+    /// if it has the input's memory layout; every other one is added. Ignored if not wanted.
     void give(int i, Array gradient);
 
   private:

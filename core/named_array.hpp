@@ -1,6 +1,6 @@
 #pragma once
-// An array and its name in files; checkpoints consist of these. The array is a view of live storage, for example of a
-// parameter, so saving copies nothing and loading writes in place.
+// An array with its name in files; checkpoints are lists of these. The array is a view of live storage, for example of
+// a parameter, so saving copies nothing and loading writes in place.
 //
 //     for (const NamedArray& entry : parameters.state_dict().arrays) {
 //         fmt::print("{} {}\n", entry.name, entry.array.shape().to_string());

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that one op keeps the rules that hold for every op. Headroom's tests call it for each built-in op, and you can
+// Checks one op against the rules that hold for every op. Headroom's tests call it for each built-in op, and you can
 // for yours. All checks run on the op's sample calls, with inputs drawn from a seed (the environment variable
 // HEADROOM_TEST_SEED, else 1), in memory that holds NaN until it is written.
 //

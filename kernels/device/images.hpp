@@ -29,7 +29,7 @@ inline bool takes_eight_channels(const View& x) {
     return aligned && moved && x.stride(1) == 1 && x.size(1) % 8 == 0;
 }
 
-/// W neighbouring channels; with W = 8, the image must be `takes_eight_channels`.
+/// W neighbouring channels; W = 8 requires `takes_eight_channels`.
 template <class C, int W>
 HEADROOM_DEVICE Items<C, W> load_channels(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
     if constexpr (W == 8) {

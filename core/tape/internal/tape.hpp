@@ -128,7 +128,7 @@ class Tape {
     void bind_saved(Record& record, std::span<Array> saved);
     struct RecomputeRegion {
         const RecordInterval* interval = nullptr;  ///< null = keep
-        /// Null, but an enclosing region says recompute: that applies once no handle holds the value.
+        /// Kept, but an enclosing region says recompute: that applies once a handle to the value leaves the region.
         bool movable = false;
         std::uint32_t replays = 0;
         std::uint32_t drop_distance = 0;
