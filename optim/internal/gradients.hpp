@@ -1,6 +1,6 @@
 #pragma once
-// Whether the gradients that a step or a norm reads are there: the part of a segment that no backward pass has reached
-// is memory that nobody wrote.
+// Checks that the gradients that a step or a norm reads exist: the part of a segment that no backward pass has reached
+// is uninitialised memory.
 //
 //     check_gradients(parameters, segment, "adamw");
 #include <string_view>
