@@ -1,5 +1,5 @@
 #pragma once
-// Normalisation of images by statistics of each image, in training and evaluation alike.
+// Normalises each image by its own statistics, in training and in evaluation.
 //
 //     nn::GroupNorm norm(root / "norm1", 32, 64);      // 32 groups of 64 channels
 //     nn::InstanceNorm plain(root / "norm2", 64);      // a channel in each group, without weight and bias

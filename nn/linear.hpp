@@ -27,8 +27,8 @@ class Linear : public Module<Linear> {
 
     Tensor weight;  ///< [out, in]
     Tensor bias;    ///< [out]; undefined without
-    /// Its output is added to the result: [..., in] -> [..., out]. Set by `add_low_rank` (low_rank.hpp) or by the
-    /// program; empty: nothing is added.
+    /// If set, its output is added to the result: [..., in] -> [..., out]. Set by `add_low_rank` (low_rank.hpp) or by
+    /// the program.
     std::function<Tensor(const Tensor& x)> adapter;
 };
 
