@@ -50,8 +50,8 @@ struct DataLoaderState {
     bool operator==(const DataLoaderState&) const = default;
 };
 
-/// One rank's share of a loader's batches. Of each `step` batches, rank r gets numbers r, r + ranks, r + 2 ranks and so
-/// on. The loader's position counts the batches of all ranks.
+/// One rank's share of a loader's batches. In every `step` batches, rank r gets those with the numbers r, r + ranks, r
+/// + 2 ranks and so on. The loader's position counts the batches of all ranks.
 struct DataShard {
     int rank = 0, ranks = 1;
     std::int64_t step = 1;
@@ -76,7 +76,7 @@ class DataLoaderCursor {
     void divide(const DataShard& share);
 
     enum class Next { batch, end_of_epoch, end };
-    /// What is at this position: a batch, the end of an epoch, or the end.
+    /// The kind of the next item: a batch, the end of an epoch, or the end.
     Next peek() const;
     /// The number of the batch at this position, counted over all epochs.
     std::int64_t task() const { return task(place()); }

@@ -32,7 +32,7 @@ class Prefetcher {
     /// Fills `slot` for `task`. Several workers call it at once, but never for the same slot.
     using Fill = std::function<void(std::int64_t task, int slot)>;
 
-    /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if the system gives no thread.
+    /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if no thread can be started.
     Prefetcher(PrefetchOptions options, Fill fill);
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;

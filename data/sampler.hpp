@@ -55,7 +55,7 @@ class Sampler {
     std::int64_t samples() const { return samples_; }
     std::int64_t batch() const { return batch_; }
     std::uint64_t seed() const { return seed_; }
-    /// True if the last sample has a batch of its own.
+    /// True if the last sample has its own batch.
     bool last_alone() const { return last_alone_; }
     /// Batches per epoch.
     std::int64_t batches() const { return batches_; }

@@ -60,8 +60,8 @@ class World {
     int threads() const { return threads_; }
     const std::string& remark() const { return remark_; }
 
-    /// Ends all processes after an error that the other ranks do not know of, this one with `exit_code`. Without MPI it
-    /// ends only this process, and the launcher ends the others. Returns if there is only one process.
+    /// Ends all processes after an error of this rank only, this one with `exit_code`. Without MPI it ends only this
+    /// process, and the launcher ends the others. Returns if there is only one process.
     void abort(int exit_code) const;
 
   private:

@@ -60,7 +60,7 @@ void save_checkpoint(const std::filesystem::path& path, Context& context, const 
                      const StateValues& values = {});
 
 /// Replaces the contents of `file` by the bytes that `save_checkpoint` would write, for `replace_file_at_once`. Errors:
-/// as above, except those of writing; Error if state is sharded.
+/// as `save_checkpoint`, except those of writing the file; Error if state is sharded.
 void copy_checkpoint(std::vector<char>& file, Context& context, const CheckpointParts& parts);
 
 /// Restores the parts, which must be constructed like the saved ones, and returns the program's own values. Errors:

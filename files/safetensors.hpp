@@ -97,8 +97,8 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
 /// The file that a write to `path` would replace, with links followed. Removes leftovers of killed processes next to
 /// it. Errors: FileError if `path` is not a file but a folder or device.
 std::filesystem::path to_replace(const std::filesystem::path& path);
-/// Replaces the contents of `file` by the bytes that `write_safetensors` would write. Errors: as there, except those of
-/// writing.
+/// Replaces the contents of `file` by the bytes that `write_safetensors` would write. Errors: as `write_safetensors`,
+/// except those of writing the file.
 void copy_safetensors(std::vector<char>& file, Context& context, std::vector<NamedArray> tensors,
                       const Metadata& metadata = {});
 /// Replaces the file at `path` by `bytes`, for a process that may be killed at any moment: the file is in place before

@@ -24,7 +24,7 @@ class Conv2d : public Module<Conv2d> {
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [out, in / groups, kernel height, width]
-    Tensor bias;    ///< [out]; undefined without
+    Tensor bias;    ///< [out]; undefined if there is none
     Conv2dOptions options;
 };
 
@@ -38,7 +38,7 @@ class ConvTranspose2d : public Module<ConvTranspose2d> {
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [in, out / groups, kernel height, width]
-    Tensor bias;    ///< [out]; undefined without
+    Tensor bias;    ///< [out]; undefined if there is none
     ConvTranspose2dOptions options;
 };
 

@@ -17,8 +17,8 @@ class GroupNorm : public Module<GroupNorm> {
     /// x [N, C, ...] -> the same shape.
     Tensor forward(Tensor x) const;
 
-    Tensor weight;  ///< [C], ones; undefined without
-    Tensor bias;    ///< [C], zeros; undefined without
+    Tensor weight;  ///< [C], ones; undefined if there is none
+    Tensor bias;    ///< [C], zeros; undefined if there is none
     std::int64_t groups;
     double epsilon;
 };
@@ -30,8 +30,8 @@ class InstanceNorm : public Module<InstanceNorm> {
     /// x [N, C, ...] -> the same shape.
     Tensor forward(Tensor x) const;
 
-    Tensor weight;  ///< [C], ones; undefined without
-    Tensor bias;    ///< [C], zeros; undefined without
+    Tensor weight;  ///< [C], ones; undefined if there is none
+    Tensor bias;    ///< [C], zeros; undefined if there is none
     std::int64_t channels;
     double epsilon;
 };

@@ -1,9 +1,9 @@
 #pragma once
 // Low-rank adapters of linear layers (LoRA: Hu et al. 2021, arXiv:2106.09685): y = W x + b + alpha / rank * B A x,
-// where only A and B are trained. B is initialised to 0, so a model with new adapters computes the same as without. Add
-// adapters before loading weights, since loading allocates all parameters. Files with another project's names
-// (`save_gpt2`, `load_bert`) hold the model without its adapters; files::save_parameters keeps both. Not for
-// embeddings, convolutions or the tied head of a Gpt, which are not `Linear`.
+// where only A and B are trained. B is initialised to 0, so new adapters do not change the model's output. Add adapters
+// before loading weights, since loading allocates all parameters. Files with another project's names (`save_gpt2`,
+// `load_bert`) hold the model without its adapters; files::save_parameters keeps both. Not for embeddings, convolutions
+// or the tied head of a Gpt, which are not `Linear`.
 //
 //     nn::Gpt model(parameters, nn::gpt2_sizes(file));
 //     parameters.freeze("**");

@@ -28,7 +28,7 @@ class AdamW : public Optimizer {
     explicit AdamW(Parameters& parameters, const AdamWOptions& options = {});
 };
 
-/// AdamW as the rule of a parameter group in another optimizer. Errors: Error as `AdamW` for the numbers, or if
+/// AdamW as the rule of a parameter group in another optimizer. Errors: Error for numbers that `AdamW` rejects, or if
 /// `options.groups` is not empty.
 std::shared_ptr<const UpdateRule> adamw_rule(const AdamWOptions& options = {});
 

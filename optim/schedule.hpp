@@ -24,7 +24,7 @@ struct Schedule {
 
     /// The rate of step `step`, counted from 0. In warm-up: peak * (step + 1) / (warmup_steps + 1). Then, with x going
     /// from 0 at `warmup_steps` to 1 at `decay_steps`: floor + (peak - floor) * (1 - x), or * (1 + cos(pi x)) / 2.
-    /// Errors: Error if the rate is to decay within 0 steps.
+    /// Errors: Error if a decaying schedule has no steps to decay in.
     double operator()(std::int64_t step) const;
 };
 

@@ -28,7 +28,7 @@ class Sgd : public Optimizer {
     explicit Sgd(Parameters& parameters, const SgdOptions& options = {});
 };
 
-/// SGD as the rule of a parameter group in another optimizer. Errors: Error as `Sgd` for the numbers, or if
+/// SGD as the rule of a parameter group in another optimizer. Errors: Error for numbers that `Sgd` rejects, or if
 /// `options.groups` is not empty.
 std::shared_ptr<const UpdateRule> sgd_rule(const SgdOptions& options = {});
 

@@ -34,8 +34,8 @@ class UpdateRule {
 
     /// The kernel arguments for a contiguous range of parameters that are treated alike.
     struct Range {
-        View learning_rate;  ///< one f64 in the device's memory
-        View steps_before;   ///< one f64 in the device's memory: the number of steps done before this one
+        View learning_rate;  ///< one f64 in device memory
+        View steps_before;   ///< one f64 in device memory: the number of steps done before this one
         double weight_decay = 0;
         View gradient;
         View values;

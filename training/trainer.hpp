@@ -34,7 +34,7 @@ class Session;
 
 using headroom::IdlePolicy;
 
-/// What a rehearsal predicts for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
+/// The prediction of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 struct Forecast {
     MemoryPeak peak;
     std::size_t parameter_bytes = 0;  ///< held between steps, like optimizer state

@@ -14,7 +14,7 @@ bool is_jpeg(std::string_view bytes);
 
 constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 28;
 
-/// Decodes to the file's one or three channels, without rotation. Errors: BadImage that begins with `name`.
+/// Decodes to the file's one or three channels, without rotation. Errors: BadImage; its message begins with `name`.
 Image decode_png(std::string_view bytes, const std::string& name);
 Image decode_png_mask(std::string_view bytes, const std::string& name);
 Image decode_jpeg(std::string_view bytes, const std::string& name);

@@ -9,10 +9,10 @@
 
 namespace headroom::optim {
 
-/// Errors: Error, which begins with `who` and names the parameter, if one of the segment has no gradient.
+/// Errors: Error if a parameter of the segment has no gradient. The message begins with `who` and names the parameter.
 void check_gradients(const Parameters& parameters, const GradientSegment& segment, std::string_view who);
 
-/// Errors: Error, which begins with `who`, if none of the parameters has a gradient.
+/// Errors: Error if no parameter has a gradient. The message begins with `who`.
 void check_reached(const Parameters& parameters, std::string_view who);
 
 }  // namespace headroom::optim

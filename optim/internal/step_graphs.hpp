@@ -57,10 +57,10 @@ class StepGraphs {
     void make_inputs(Entry& entry, std::span<const Tensor> inputs) const;
     /// Copies a micro-batch's inputs to where the graph reads them.
     void copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const;
-    /// A graph repeats the numbers of terms of its capture. Errors: CaptureError if they differ from those of the first
-    /// run.
+    /// A graph repeats the numbers of terms from its capture. Errors: CaptureError if they differ from those of the
+    /// first run.
     static void check_terms(const Entry& entry, const HostTerms& terms);
-    /// Geometries and dtypes of the inputs: other strides give other bits.
+    /// Geometries and dtypes of the inputs. Strides count too, since they affect the bits of results.
     static std::vector<std::pair<Geometry, Dtype>> forms(std::span<const Tensor> inputs);
     /// Why a graph could not be made; empty if all could.
     const std::string& refusal() const { return refusal_; }

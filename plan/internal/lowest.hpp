@@ -22,7 +22,7 @@ struct Lowest {
     std::size_t simulated = 0;  ///< number of plans simulated
 };
 
-/// `known`: plans to start from. Deterministic in its arguments.
+/// `known`: plans to start from. The result depends only on the arguments.
 Lowest find_lowest(const RecordedProgram& program, const Moves& moves, std::span<const Answers> known = {});
 
 }  // namespace headroom::plan

@@ -28,7 +28,7 @@ struct Found {
     std::size_t simulated = 0;  ///< number of plans simulated
 };
 
-/// `seconds`: for each op of `program`. `known`: plans to start from. Deterministic in its arguments.
+/// `seconds`: for each op of `program`. `known`: plans to start from. The result depends only on the arguments.
 Found search(const RecordedProgram& program, std::span<const OpSeconds> seconds,
              std::span<const std::vector<Answer>> known = {});
 

@@ -15,7 +15,8 @@ namespace headroom::training {
 /// Bytes that a training with this profile may take: the limit, or all that the device has for it.
 std::size_t within_limit(const Profile& profile);
 
-/// Runs enough steps, a validation and the end on a dry context that the rest of the training takes no more memory.
+/// Runs steps until memory repeats, then a validation and the end, all on a dry context: the rest of the training takes
+/// no more memory.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
 /// `Session::keeps_batch` of a training with this profile.

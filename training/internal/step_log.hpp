@@ -22,7 +22,7 @@ namespace headroom::training {
 class StepLog {
   public:
     /// A resumed training continues the same files and drops later steps from them. `done` is the number of steps
-    /// before the resume; `ended` is true if they are all, so that only the last validation is repeated. Errors:
+    /// before the resume; `ended` is true if no steps remain, so that only the last validation is repeated. Errors:
     /// FileError.
     StepLog(const TrainerOptions& options, std::int64_t done, bool ended);
 
