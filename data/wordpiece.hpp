@@ -22,7 +22,7 @@ namespace headroom::data {
 
 struct WordPieceOptions {
     /// Converts to lower case, for "uncased" models. None: "do_lower_case" of the tokenizer_config.json next to the
-    /// vocabulary or, without that file, true unless a piece has an ASCII capital letter.
+    /// vocabulary or, without that value, true unless a piece has an ASCII capital letter.
     std::optional<bool> lower_case = {};
     /// Removes accents. None: "strip_accents" of tokenizer_config.json, else as `lower_case`.
     std::optional<bool> strip_accents = {};
