@@ -26,7 +26,7 @@ struct ShuffleOptions {
     bool drop_last = false;
 };
 
-/// Copies are cheap and share the order of the current epochs. All members may be called by several threads.
+/// Copies are cheap and share the order of the current epochs. All members are thread-safe.
 class Sampler {
   public:
     /// The value of `batches()` for an order with endless epochs.

@@ -18,7 +18,7 @@ namespace headroom::nn {
 struct MaskRcnnOptions {
     FasterRcnnOptions boxes{};
     std::int64_t hidden = 256;  ///< channels of the four convolutions and of the transposed convolution
-    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this number
+    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this size
 };
 
 /// Predicts masks of pooled regions with four convolutions, a transposed convolution and a 1 x 1 convolution.

@@ -32,9 +32,9 @@ struct TransformerEncoderOptions {
     Initializer weight = nullptr;
 };
 
-/// torch.nn.TransformerEncoderLayer without its dropout between the two products of the feed-forward part, which are
-/// one op here (see `feed_forward`). PyTorch's self_attn.in_proj is attention.qkv, self_attn.out_proj
-/// attention.projection, linear1 and linear2 are mlp.up and mlp.down.
+/// torch.nn.TransformerEncoderLayer without the dropout inside the feed-forward part, which is one op here (see
+/// `feed_forward`). PyTorch's self_attn.in_proj is attention.qkv, self_attn.out_proj attention.projection, linear1 and
+/// linear2 are mlp.up and mlp.down.
 class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   public:
     /// `options.layers` is not used. Errors: ShapeError unless heads divides width; Error for a dropout outside of

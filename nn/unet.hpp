@@ -1,7 +1,7 @@
 #pragma once
 // U-Net for segmentation: an encoder, and a decoder with skip connections from each stage. Ronneberger, Fischer and
 // Brox 2015, arXiv:1505.04597, with padded convolutions and batch norms, as in milesial's Pytorch-UNet. Parameters have
-// its names ("down3.maxpool_conv.1.double_conv.4.running_mean").
+// the names of that implementation ("down3.maxpool_conv.1.double_conv.4.running_mean").
 //
 //     nn::UNet model(parameters, {.channels = 3, .classes = 2});
 //     Tensor logits = model(images);                              // [1, 3, 959, 640] -> [1, 2, 959, 640]
@@ -24,7 +24,7 @@ struct UNetOptions {
         false;  ///< upsampling by interpolation, with half of the deepest channels; false: by transposed convolutions
 };
 
-/// Twice: 3 x 3 convolution, batch norm, ReLU.
+/// Two stages of 3 x 3 convolution, batch norm and ReLU.
 class DoubleConv : public Module<DoubleConv> {
   public:
     /// `middle`: channels between the two convolutions.

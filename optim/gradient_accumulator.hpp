@@ -61,7 +61,7 @@
 namespace headroom::optim {
 
 struct GradientAccumulatorOptions {
-    double clip = 0;       ///< largest norm of the mean's gradient; 0: no clipping
+    double clip = 0;       ///< largest gradient norm of the mean loss; 0: no clipping
     LossScale scale = {};  ///< off unless LossScale::dynamic()
     /// After a diverged step all later ones are skipped and reported as diverged, so the parameters stay as they were,
     /// however late the results are read.

@@ -49,10 +49,10 @@ class Optimizer {
 
     /// Queues one step with `multiplier` times the gradients, which stay unchanged. Each trained parameter must have a
     /// gradient (see Parameters::fill_unreached). Weight decay applies to matrices only, unless a group sets its own. A
-    /// multiplier of 0 or NaN skips the step: nothing changes and the step is not counted. Afterwards, backward of
-    /// older records is refused. Parameters unfrozen since the last step get their state here. Errors: Error for a
-    /// negative or non-finite learning rate, inside of `MovingAverage::evaluate`, or with several ranks, since this
-    /// call does not exchange gradients (`GradientAccumulator` does); OutOfMemory.
+    /// multiplier of 0 or NaN skips the step: nothing changes and the step is not counted. Afterwards, backward over
+    /// older records throws. Parameters unfrozen since the last step get their state here. Errors: Error for a negative
+    /// or non-finite learning rate, inside of `MovingAverage::evaluate`, or with several ranks, since this call does
+    /// not exchange gradients (`GradientAccumulator` does); OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
     /// As above with the multiplier in device memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);

@@ -29,7 +29,7 @@ std::string restart_message(double seconds, std::int64_t step);
 /// Frames a message with its length and checksums.
 std::string tfrecord(std::string_view message);
 
-/// Whether a file of the folder has a value of that tag at that step.
+/// Whether any file in the folder has a value for `tag` at `step`.
 bool has_event(const std::filesystem::path& folder, std::int64_t step, std::string_view tag);
 
 class EventFile {

@@ -41,7 +41,7 @@ class TimedOut : public Error {
 /// "HOST:PORT"; HOST is a name, an IPv4 address, an IPv6 address in brackets, or empty.
 struct Address {
     std::string host, port;  ///< without the brackets
-    /// Errors: Error if there is no port from 0 to 65535.
+    /// Errors: Error unless the port is a number from 0 to 65535.
     static Address parse(std::string_view text);
     std::string text() const;
 };
