@@ -75,11 +75,11 @@ class Costs {
     /// the model predicts for the two. That prediction is a sum of one share for products, one for memory traffic and
     /// one per op, fitted to all measured ops of the kind (name, dtypes, ranks, layout). The share per op stays at the
     /// assumed rates unless the kind was measured with several batch sizes; so weights, which a larger batch does not
-    /// read more often, count once. The nearest op is one of the same kind if there is one, then the nearest by the
-    /// logarithms of the ratios of dimensions, where leading dimensions (samples) count least. If no op of the kind was
-    /// measured, the ratio is from assumed rates. The time of a step outside of ops is fitted as a time per parameter
-    /// byte plus a time per op of its micro-batches. Errors: Error if a run's number of op times differs from its
-    /// program's number of ops.
+    /// read more often, count once. Ops of the same kind are preferred as the nearest; among them, distance is measured
+    /// by the logarithms of the ratios of dimensions, where leading dimensions (samples) count least. If no op of the
+    /// kind was measured, the ratio is from assumed rates. The time of a step outside of ops is fitted as a time per
+    /// parameter byte plus a time per op of its micro-batches. Errors: Error if a run's number of op times differs from
+    /// its program's number of ops.
     void measure(const std::vector<TimedRun>& runs);
 
     /// The seconds of each op.

@@ -75,9 +75,9 @@ class Planner {
     Planner& operator=(const Planner&) = delete;
 
     /// The plan with the least predicted time that reserves at most `budget` bytes. No plan for another budget is
-    /// faster and reserves as little. A plan replaces keeping everything in unsplit micro-batches for speed only if it
-    /// saves more than `Costs::spread`; `Plan::gain` has the saving. Errors: BudgetTooSmall; Error if the workload
-    /// keeps tensors, or records another program than the first time; errors of the workload.
+    /// faster and reserves as little. If keeping everything in unsplit micro-batches fits, another plan is chosen only
+    /// if it saves more time than `Costs::spread`; `Plan::gain` has the saving. Errors: BudgetTooSmall; Error if the
+    /// workload keeps tensors, or records another program than the first time; errors of the workload.
     Plan fit(std::size_t budget);
     /// Plans to time so that every op is measured: per division the smallest and the fastest within the budget.
     std::vector<Plan> samples(std::size_t budget);

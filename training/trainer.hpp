@@ -119,7 +119,7 @@ class Trainer {
   public:
     Trainer(MakeTask task, TrainerOptions options) : task_(std::move(task)), options_(std::move(options)) {}
 
-    /// Calls `hook` for each step, when its result is there: on a GPU, some steps later.
+    /// Calls `hook` for each step once its result is known: on a GPU, some steps later.
     void after_step(std::function<void(const Step&)> hook) { after_step_.push_back(std::move(hook)); }
     void after_validation(std::function<void(const ValidatedStep&)> hook) {
         after_validation_.push_back(std::move(hook));
