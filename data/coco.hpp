@@ -1,8 +1,9 @@
 #pragma once
-// Images with objects, as COCO's JSON files describe them (https://cocodataset.org/#format-data, "object detection"):
-// the lists "images", "categories" and "annotations". Masks are polygons or run lengths, also those of crowds, and are
-// drawn when an image is loaded. Values are read as pycocotools reads them: ids are numbers, also as 1.0, or texts, and
-// `iscrowd` is anything that Python's `if` takes. Not for key points, captions or panoptic segments.
+// Reads images with objects from COCO's JSON files (https://cocodataset.org/#format-data, "object detection"): the
+// lists "images", "categories" and "annotations". Masks, including those of crowds, are polygons or run lengths and are
+// drawn when an image is loaded. Values are interpreted as in pycocotools: ids are strings or numbers, including forms
+// like 1.0, and `iscrowd` is anything with a truth value in Python. Key points, captions and panoptic segments are not
+// supported.
 //
 //     const auto training = std::make_shared<data::CocoImages>("annotations/instances_train2017.json", "train2017");
 //     const std::vector<std::string>& names = training->classes();  // names[0] is "background"
@@ -19,49 +20,47 @@
 
 namespace headroom::data {
 
-/// A category whose label is none of `CocoOptions::classes`: another `labels_are_ids` may do.
+/// A category's label is not below `CocoOptions::classes`. The other value of `labels_are_ids` may help.
 class BadLabel : public FileError {
   public:
     using FileError::FileError;
 };
 
 struct CocoOptions {
-    /// Annotations need masks.
+    /// Annotations must have masks.
     bool masks = true;
-    /// Labels are the categories' ids, as in torchvision's weights (91 classes for COCO); else 1, 2, ... in the order
-    /// of the ids.
+    /// Labels are the category ids, as in torchvision's weights (91 classes for COCO); otherwise 1, 2, ... in id order.
     bool labels_are_ids = false;
-    /// Labels must be below it; 0: any.
+    /// Labels must be below this; 0: no limit.
     std::int64_t classes = 0;
-    /// Images without objects are samples, too.
+    /// Keeps images without objects as samples.
     bool keep_empty = true;
     Colors colors = Colors::rgb;
-    /// None: boxes and masks refer to the pixels that were annotated, so an image is turned only if it has the size in
-    /// the JSON file in no other way. Where both sizes fit (upside down, mirrored, square), it stays as stored, as in
-    /// torchvision's CocoDetection.
+    /// None: chosen per image. Boxes and masks refer to the pixels that were annotated, so an image is rotated by its
+    /// EXIF data only if otherwise its size differs from the JSON file's. If both sizes match (upside down, mirrored,
+    /// square), it stays as stored, as in torchvision's CocoDetection.
     std::optional<Orientation> orientation = {};
 };
 
 class CocoImages : public ImageSource {
   public:
-    /// Boxes are clipped to their image. An annotation that can't be used is left out, and no other one with it: one
-    /// without values that are needed, of an image or a category that is not listed, whose box has no area or lies
-    /// outside of its image (COCO's own files have a few), or with a mask that can't be drawn or has another size than
-    /// its image; of several polygons the others are drawn. Errors: FileError with the file and the line or the id for
-    /// JSON that can't be read, images and categories whose values are missing or no numbers, or whose ids occur twice,
-    /// and a file without images; BadLabel. `load`: BadImage for images that can't be read or have
-    /// another size than the file says.
+    /// Boxes are clipped to their image. Unusable annotations are skipped one by one: those that lack required values,
+    /// refer to an unlisted image or category, have a box without area or outside of the image (COCO's own files have a
+    /// few), or have a mask that can't be drawn or has another size than the image. If one of several polygons is
+    /// unusable, the others are drawn. Errors: FileError, with the file and the line or id, for invalid JSON, for
+    /// images and categories with missing, non-numeric or duplicate values or ids, and for a file without images;
+    /// BadLabel. `load`: BadImage for an image that can't be read or has another size than the JSON file states.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
-    /// Names by label; empty for labels that no category has.
+    /// Names by label; empty for labels without a category.
     const std::vector<std::string>& classes() const { return classes_; }
     /// The number of objects in all images, without crowds.
     std::int64_t objects() const;
-    /// The number of those that images have beyond `most` each.
+    /// The number of objects beyond the first `most` of each image, without crowds.
     std::int64_t objects_beyond(std::int64_t most) const;
-    /// A line for each annotation that was left out, and why.
+    /// One line per skipped annotation, with the reason.
     const std::vector<std::string>& skipped() const { return skipped_; }
-    /// A line for each annotation that lost polygons, and why.
+    /// One line per annotation that lost polygons, with the reason.
     const std::vector<std::string>& trimmed() const { return trimmed_; }
 
     std::int64_t size() const override { return static_cast<std::int64_t>(entries_.size()); }
@@ -87,7 +86,7 @@ class CocoImages : public ImageSource {
         std::vector<Annotation> annotations;
     };
 
-    /// How an image is read that has one size as stored and, perhaps, another one upright.
+    /// The orientation in which to read an image, whose stored and upright sizes may differ.
     Orientation orientation(const Entry& entry, const ImageHeader& header) const;
 
     std::string path_;

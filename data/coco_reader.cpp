@@ -166,7 +166,8 @@ class CocoReader {
         entry.height = integer(element, "height", where);
         entry.width = integer(element, "width", where);
         if (entry.height < 1 || entry.width < 1)
-            fail(fmt::format("{} can't be {}", where, wide_and_high(entry.height, entry.width)));
+            fail(fmt::format("{}: height and width must be at least 1, got {}", where,
+                             wide_and_high(entry.height, entry.width)));
         if (!index_.emplace(id, out_.entries_.size()).second) fail(fmt::format("{} is there twice", where));
         out_.entries_.push_back(std::move(entry));
     }
@@ -229,7 +230,7 @@ class CocoReader {
         }
         for (const double count : numbers(counts, "counts", where)) {
             if (!(count >= 0 && count <= 0xffffffff))
-                fail(fmt::format("{}: a run of {} pixels can't be", where, count));
+                fail(fmt::format("{}: a run must have 0 to 2^32 - 1 pixels, got {}", where, count));
             annotation.runs.push_back(static_cast<std::uint32_t>(count));
         }
     }

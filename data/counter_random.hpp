@@ -19,7 +19,7 @@ constexpr std::uint64_t splitmix64_mix(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-/// One stream of words; different (seed, stream) give unrelated ones.
+/// One stream of words; different (seed, stream) pairs give unrelated streams.
 class RandomWords {
   public:
     constexpr RandomWords(std::uint64_t seed, std::uint64_t stream)
@@ -28,8 +28,8 @@ class RandomWords {
     /// Word `index`: output number `index` of SplitMix64, started at this stream's key.
     constexpr std::uint64_t word(std::uint64_t index) const { return splitmix64_mix(key_ + (index + 1) * kGolden); }
 
-    /// Uniform in [0, bound), bound >= 1: the high half of word * bound. No value is likelier than another by more
-    /// than one part in 2^64 / bound.
+    /// Uniform in [0, bound), bound >= 1: the high half of word * bound. Probabilities differ by at most one part in
+    /// 2^64 / bound.
     constexpr std::int64_t below(std::uint64_t index, std::int64_t bound) const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::int64_t>((static_cast<Wide>(word(index)) * static_cast<std::uint64_t>(bound)) >> 64);
@@ -41,22 +41,22 @@ class RandomWords {
     std::uint64_t key_;
 };
 
-/// The random numbers of one sample, one after another.
+/// A sequence of random numbers for one sample.
 class Draws {
   public:
     Draws(std::uint64_t seed, std::uint64_t draw) : words_(splitmix64_mix(seed ^ kSampleDomain), draw) {}
 
-    /// In [low, high].
+    /// Uniform in [low, high].
     double uniform(double low, double high) {
         return low + (high - low) * static_cast<double>(words_.word(next_++) >> 11) * 0x1p-53;
     }
-    /// In [0, bound), bound >= 1.
+    /// Uniform in [0, bound), bound >= 1.
     std::int64_t below(std::int64_t bound) { return words_.below(next_++, bound); }
     bool chance(double probability) { return uniform(0, 1) < probability; }
 
   private:
     static constexpr std::uint64_t kSampleDomain =
-        0x696d616765730a0d;  // so that words are not those of a sampler's order
+        0x696d616765730a0d;  // keeps these words apart from those of a sampler's order
 
     RandomWords words_;
     std::uint64_t next_ = 0;

@@ -39,7 +39,7 @@ DataLoaderCursor::DataLoaderCursor(Sampler sampler, DataLoaderOptions options)
     if (options.prefetch < 1 || options.prefetch > kMaxPrefetch)
         throw Error(
             fmt::format("loader: {} prefetched batches are outside of 1 to {}", options.prefetch, kMaxPrefetch));
-    if (options.epochs < 1) throw Error(fmt::format("loader: {} epochs can't be; use 1 or more", options.epochs));
+    if (options.epochs < 1) throw Error(fmt::format("loader: epochs must be at least 1, got {}", options.epochs));
 }
 
 void DataLoaderCursor::check_dataset(std::int64_t samples) const {
@@ -107,8 +107,7 @@ std::uint64_t DataLoaderCursor::first_draw(std::int64_t task) const {
 }
 
 DataLoaderState DataLoaderCursor::state() const {
-    if (in_step_ != share_.rank)
-        throw Error("loader: a position within a step that is shared out is not known; ask between steps");
+    if (in_step_ != share_.rank) throw Error("loader: with several ranks, the position is only defined between steps");
     std::int64_t epoch = epoch_, batch = batch_ - share_.rank;
     for (; batch > sampler_.batches(); batch -= sampler_.batches()) ++epoch;
     for (; batch < 0; batch += sampler_.batches()) --epoch;

@@ -1,6 +1,7 @@
 #pragma once
-// Batches of a dataset, read ahead by threads. The same batches come in the same order whatever the number of workers,
-// and after `restore`. With 0 workers, `next` reads by itself: for data in memory that costs little to gather.
+// Reads a dataset's batches ahead on threads. The batches and their order do not depend on the number of workers and
+// are the same after `restore`. With 0 workers `next` reads them itself, which suits data in memory that is cheap to
+// gather.
 //
 //     data::DataLoader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2});
 //     for (int epoch = 0; epoch < 10; ++epoch) {
@@ -24,19 +25,19 @@
 namespace headroom::data {
 
 struct DataLoaderOptions {
-    /// The number of threads that read; with 0, `next` reads.
+    /// The number of reader threads; with 0, `next` reads.
     int workers = 0;
-    /// The number of batches that may be read ahead of the one in use.
+    /// The number of batches read ahead of the one in use.
     int prefetch = 4;
-    /// The number of epochs; after them, `next` returns nullptr for good.
+    /// The number of epochs; after the last one `next` always returns nullptr.
     std::int64_t epochs = Sampler::kEndless;
-    /// `restore` accepts a position with another number of samples, after samples were added or removed: it goes on at
-    /// the same batch of the same epoch, or at its end.
+    /// Lets `restore` accept a position with another number of samples, after samples were added or removed. It
+    /// continues at the same batch of the same epoch, or at the end of that epoch.
     bool changed_data = false;
 };
 
-/// The position of a loader: the next batch is number `batch` of `epoch`. The other fields describe the order of data,
-/// which must be the same where it is restored.
+/// The position of a loader: the next batch is number `batch` of `epoch`. The other fields describe the order of the
+/// data, which must match when it is restored.
 struct DataLoaderState {
     std::int64_t epoch = 0;
     std::int64_t batch = 0;
@@ -49,8 +50,8 @@ struct DataLoaderState {
     bool operator==(const DataLoaderState&) const = default;
 };
 
-/// The batches of a loader among several ranks that train together: in each `step` of them, rank r has those with the
-/// numbers r, r + ranks, r + 2 ranks and so on. The position of the loader is that of all ranks.
+/// One rank's share of a loader's batches. In every `step` batches, rank r gets those with the numbers r, r + ranks, r
+/// + 2 ranks and so on. The loader's position counts the batches of all ranks.
 struct DataShard {
     int rank = 0, ranks = 1;
     std::int64_t step = 1;
@@ -59,41 +60,42 @@ struct DataShard {
 [[noreturn]] void throw_no_batch();
 [[noreturn]] void throw_loader_moved();
 
-/// The position of a loader in its sampler's batches, without threads or data.
+/// A loader's position in its sampler's batches, without threads or data.
 class DataLoaderCursor {
   public:
     /// Errors: Error for options out of range.
     DataLoaderCursor(Sampler sampler, DataLoaderOptions options);
 
-    /// Errors: Error if the sampler chooses from more samples than there are.
+    /// Errors: Error if the sampler draws from more samples than there are.
     void check_dataset(std::int64_t samples) const;
 
     const Sampler& sampler() const { return sampler_; }
     const DataLoaderOptions& options() const { return options_; }
-    /// Errors: Error for a rank that does not exist, a step without a batch for each rank, or within a step.
+    /// Restricts the cursor to a rank's share. Errors: Error for a rank out of range, for a step with fewer batches
+    /// than ranks, or within a step.
     void divide(const DataShard& share);
 
     enum class Next { batch, end_of_epoch, end };
-    /// The batch or end of epoch at this position.
+    /// The kind of the next item: a batch, the end of an epoch, or the end.
     Next peek() const;
-    /// The number of the batch at this position, counted through all epochs.
+    /// The number of the batch at this position, counted over all epochs.
     std::int64_t task() const { return task(place()); }
-    /// The batches of this loader, counted from the first one of the step in which the position lies: the number of one
-    /// of them, the place of the position, and one past the last; the largest number if there is no last.
+    /// Batch indices relative to the current step's first batch, counting this rank's batches only: the batch number of
+    /// index `place`, the index of this position, and one past the last index (the largest number if there is no last).
     std::int64_t task(std::int64_t place) const;
     std::int64_t place() const { return (in_step_ - share_.rank) / share_.ranks; }
     std::int64_t end_place() const;
-    /// Moves past the batch or end of epoch that `peek` returns.
+    /// Moves past whatever `peek` returns.
     void advance();
 
-    /// The samples of a batch, by its number. May be called by several threads.
+    /// The samples of batch number `task`. Thread-safe.
     void indices(std::int64_t task, std::vector<std::int64_t>& out) const;
-    /// `Sampler::first_draw` of a batch, by its number.
+    /// `Sampler::first_draw` of batch number `task`.
     std::uint64_t first_draw(std::int64_t task) const;
 
-    /// Errors: Error within a step that is shared out.
+    /// Errors: Error within a step that ranks share.
     DataLoaderState state() const;
-    /// Moves to `state`. Errors: Error that names the difference if `state` belongs to another order of data or lies
+    /// Moves to `state`. Errors: Error if `state` belongs to another order of data, naming the difference, or lies
     /// outside of it.
     void restore(const DataLoaderState& state);
     StateDict state_dict() const;
@@ -108,12 +110,12 @@ class DataLoaderCursor {
     DataLoaderOptions options_;
     DataShard share_;
     std::int64_t epoch_ = 0;
-    std::int64_t batch_ = 0;    ///< past the epoch's last if the epoch's end has not been told yet
-    std::int64_t in_step_ = 0;  ///< the number of the batch in its step
+    std::int64_t batch_ = 0;    ///< past the epoch's last until the end of the epoch has been reported
+    std::int64_t in_step_ = 0;  ///< number of the batch within its step
 };
 
-/// The batch that `DataLoader::next` returned, or none. It works as a pointer, but reading a batch that does not exist
-/// is an Error.
+/// The batch that `DataLoader::next` returned, or none. Works like a pointer, but dereferencing a missing batch throws
+/// Error.
 template <class Batch>
 class NextBatch {
   public:
@@ -131,27 +133,27 @@ class NextBatch {
     const Batch* batch_;
 };
 
-/// Belongs to one thread; the dataset must outlive it, and its samples must not change meanwhile.
+/// For use by one thread. The dataset must outlive the loader, and its samples must not change.
 template <Dataset D>
 class DataLoader {
   public:
     using Batch = typename D::Batch;
 
-    /// Threads start with the first `next`. Errors: Error for options out of range, or a sampler of more samples than
-    /// the dataset has.
+    /// Threads start at the first `next`. Errors: Error for options out of range, or if the sampler has more samples
+    /// than the dataset.
     DataLoader(const D& dataset, Sampler sampler, DataLoaderOptions options = {})
         : dataset_(&dataset), cursor_(std::move(sampler), options) {
         cursor_.check_dataset(static_cast<std::int64_t>(dataset.size()));
-        // The consumer holds one batch. Heap, so that the threads' reference to it survives a move.
+        // The consumer holds one batch. On the heap, so that the threads' reference survives a move.
         ring_ = std::make_unique<std::vector<Slot>>(options.workers == 0 ? 1 : options.prefetch + 1);
     }
     DataLoader(const D&&, Sampler, DataLoaderOptions = {}) = delete;
     DataLoader(DataLoader&&) noexcept = default;
     DataLoader& operator=(DataLoader&&) = delete;
 
-    /// The next batch, valid until the next call of a non-const member; none once at the end of each epoch. Rethrows
-    /// the dataset's exception for this batch and keeps its position: the next call tries the batch again. Errors:
-    /// Error for a loader that was moved from.
+    /// The next batch, valid until the next call of a non-const member; none, once, at the end of each epoch. Rethrows
+    /// the dataset's exception for this batch and keeps the position, so the next call retries the batch. Errors: Error
+    /// for a moved-from loader.
     NextBatch<Batch> next() {
         if (!ring_) throw_loader_moved();
         if (cursor_.peek() != DataLoaderCursor::Next::batch) {
@@ -165,21 +167,21 @@ class DataLoader {
         return &slot.batch;
     }
 
-    /// The seconds for which `next` has waited for batches, or read them: the time that loading has cost the caller.
+    /// Seconds that `next` has spent waiting for batches or reading them: the caller's cost of loading.
     double seconds_waited() const { return waited_.count(); }
 
-    /// From the next batch on, only those of a share are read. Errors: as DataLoaderCursor::divide.
+    /// Reads only this share's batches from the next batch on. Errors: as DataLoaderCursor::divide.
     void divide(const DataShard& share) {
         cursor_.divide(share);
         prefetcher_.reset();
     }
 
-    /// Batches that `next` has returned count as used, those read ahead do not. Errors: Error within a step that is
-    /// shared out among ranks.
+    /// The position after the batches that `next` has returned; batches read ahead do not count. Errors: Error within a
+    /// step that ranks share.
     DataLoaderState state() const { return cursor_.state(); }
 
-    /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if the
-    /// sampler or, without `changed_data`, the number of samples differs; the loader stays as it was.
+    /// Continues at `state`, which a loader with another number of workers may have saved. Errors: Error if the sampler
+    /// or, without `changed_data`, the number of samples differs; the loader is then unchanged.
     void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();
@@ -234,7 +236,7 @@ class DataLoader {
     void start() {
         const PrefetchOptions options{cursor_.options().workers, static_cast<int>(ring_->size()), cursor_.place(),
                                       cursor_.end_place()};
-        // The threads get a cursor of their own: this one moves on.
+        // The threads get their own cursor, since this one moves on.
         auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](std::int64_t place, int slot) {
             fill(*dataset, cursor, cursor.task(place), (*ring)[static_cast<std::size_t>(slot)]);
         };
@@ -245,7 +247,7 @@ class DataLoader {
     DataLoaderCursor cursor_;
     std::chrono::duration<double> waited_{0};
     std::unique_ptr<std::vector<Slot>> ring_;
-    std::unique_ptr<Prefetcher> prefetcher_;  // last: its threads end before what they use
+    std::unique_ptr<Prefetcher> prefetcher_;  // last member: its threads end before the data that they use
 };
 
 }  // namespace headroom::data

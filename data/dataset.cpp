@@ -40,7 +40,8 @@ MemoryDataset<Target>::MemoryDataset(Features features, std::vector<std::int64_t
     const auto total = static_cast<std::int64_t>(std::visit([](const auto& v) { return v.size(); }, features));
     count_ = checked_count(total, static_cast<std::int64_t>(targets.size()), sample_shape, width);
     if (!std::isfinite(scale.mean) || !std::isfinite(scale.std) || scale.std <= 0)
-        throw Error(fmt::format("pixels can't be scaled with mean {} and std {}", scale.mean, scale.std));
+        throw Error(fmt::format("the pixel scale needs a finite mean and a finite std above 0, got mean {} and std {}",
+                                scale.mean, scale.std));
     const std::int64_t target_width = static_cast<std::int64_t>(targets.size()) / count_;
     storage_ = std::make_shared<const Storage>(
         Storage{std::move(features), std::move(targets), std::move(sample_shape), width, target_width, scale});

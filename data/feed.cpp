@@ -34,7 +34,7 @@ template HostArray::HostArray(std::span<const std::uint8_t>, const Shape&);
 
 struct Feed::Slot {
     std::vector<Buffer> rooms;                   ///< one for each array of a batch
-    std::unique_ptr<kernels::CudaEvent> left;    ///< compute has done what it was given while tensors lay here
+    std::unique_ptr<kernels::CudaEvent> left;    ///< recorded after the last kernel that reads this slot
     std::unique_ptr<kernels::CudaEvent> filled;  ///< the copies have been made
     bool closed = false;                         ///< `left` is recorded: nothing that comes later uses this
 

@@ -1,8 +1,7 @@
 #pragma once
-// Copies batches to a GPU while it computes. A feed has room for two batches in the GPU's memory: while one is used, a
-// queue of its own copies the next one over the one before, and the host waits for neither (with batches of more than 8
-// MiB it waits for the one before the last). On a CPU it is `Context::from_host`. Not for arrays that are uploaded
-// once.
+// Copies batches to a GPU while it computes. A feed has room for two batches in GPU memory: while one is in use, a
+// separate stream overwrites the other with the next batch. The host waits for neither (with batches above 8 MiB it
+// waits for the one before the last). On a CPU it is `Context::from_host`. Not for arrays that are uploaded once.
 //
 //     data::Feed feed(context);
 //     accumulator.accumulate([&] {
@@ -22,7 +21,7 @@
 
 namespace headroom::data {
 
-/// An array of a batch as the host has it: values in row-major order. Refers to them.
+/// A non-owning view of a host array in row-major order.
 class HostArray {
   public:
     /// T is float, double, int32_t, int64_t or uint8_t. Errors: ShapeError unless there are shape.numel() values.
@@ -37,7 +36,7 @@ class HostArray {
     View view_;
 };
 
-/// Belongs to the thread of its context, which outlives it.
+/// For use by its context's thread. The context must outlive it.
 class Feed {
   public:
     explicit Feed(Context& context);
@@ -45,9 +44,9 @@ class Feed {
     Feed(const Feed&) = delete;
     Feed& operator=(const Feed&) = delete;
 
-    /// A batch's arrays as tensors. The host's may be overwritten when this has returned. Each tensor keeps its values
-    /// while it lives. If all tensors of a batch are gone before the next call, as in a loop, the call after that uses
-    /// their memory again. Errors: OutOfMemory, DeviceError.
+    /// Uploads a batch's arrays as tensors. The host arrays may be overwritten once the call returns. Each tensor keeps
+    /// its values while it lives. If all tensors of a batch are gone before the next call, as in a loop, the call after
+    /// that reuses their memory. Errors: OutOfMemory, DeviceError.
     template <std::size_t N>
     std::array<Tensor, N> upload(const HostArray (&arrays)[N]) {
         std::array<Tensor, N> tensors;
@@ -55,7 +54,7 @@ class Feed {
         return tensors;
     }
 
-    /// The same for a number of arrays that is known at run time.
+    /// As above for a number of arrays known at run time.
     std::vector<Tensor> upload(std::span<const HostArray> arrays) {
         std::vector<Tensor> tensors(arrays.size());
         place(arrays, tensors);
@@ -69,7 +68,7 @@ class Feed {
     void close(Slot& slot);
 
     Context& context_;
-    std::array<std::unique_ptr<Slot>, 2> slots_;  ///< the next one to be filled, and the one in use
+    std::array<std::unique_ptr<Slot>, 2> slots_;  ///< the next one to fill, and the one in use
 };
 
 }  // namespace headroom::data

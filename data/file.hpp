@@ -1,6 +1,6 @@
 #pragma once
 // Reads whole files, with errors that say what is wrong with the file and what to do. For text with a vocabulary use
-// text.hpp, for tokens tokens.hpp, for images idx.hpp. If only parts of a large file are needed, map it.
+// text.hpp, for tokens tokens.hpp, for images idx.hpp. Map a large file if you need only parts of it.
 //
 //     std::string text = data::read_file("input.txt");
 //     data::MappedFile tokens("train.bin");
@@ -17,12 +17,12 @@ namespace headroom::data {
 /// can't be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// The checks of `read_file`, for readers that open the file by themselves: throws FileError unless `path` is a
-/// readable file or pipe with at least one byte. Returns its size, or 0 if that is not known.
+/// The checks of `read_file`, for readers that open the file themselves: throws FileError unless `path` is a readable
+/// file or pipe with at least one byte. Returns its size, or 0 if unknown.
 std::size_t check_file(const std::filesystem::path& path);
 
-/// A file's bytes as read-only memory, loaded by the system as they are touched. The file must not be
-/// shortened while it is mapped: reading beyond its new end would kill the program (SIGBUS).
+/// A file mapped as read-only memory; the system loads pages as they are touched. The file must not shrink while it is
+/// mapped: reading beyond its new end kills the program (SIGBUS).
 class MappedFile {
   public:
     /// Errors: as `read_file`; also if `path` is not a regular file.
@@ -39,7 +39,7 @@ class MappedFile {
     std::span<const std::byte> bytes_;
 };
 
-/// Parts of a file, for readers that need little of it.
+/// Reads parts of a file, for readers that need little of it.
 class FileParts {
   public:
     /// Errors: as `MappedFile`.
@@ -49,7 +49,7 @@ class FileParts {
     ~FileParts();
 
     std::size_t size() const { return size_; }
-    /// The bytes from `offset` on: the wanted number, or all that are left. Errors: FileError if they can't be read.
+    /// `count` bytes from `offset` on, or all that are left. Errors: FileError if they can't be read.
     std::string read(std::size_t offset, std::size_t count) const;
 
   private:

@@ -1,6 +1,7 @@
 #pragma once
-// IDX files of bytes, the format of MNIST (http://yann.lecun.com/exdb/mnist): two zero bytes, type 8 (unsigned byte),
-// rank, the dimensions as big-endian u32, the values. Gzipped or not. Not for the format's other types (i16 to f64).
+// Reads IDX files of bytes, the format of MNIST (http://yann.lecun.com/exdb/mnist): two zero bytes, type 8 (unsigned
+// byte), rank, the dimensions as big-endian u32, the values. Files may be gzipped. The format's other types (i16 to
+// f64) are not supported.
 //
 //     data::IdxImages images = data::read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
 //     std::vector<uint8_t> labels = data::read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
@@ -18,9 +19,9 @@ struct IdxArray {
     std::vector<std::uint8_t> values;  // row-major
 };
 
-/// Errors: FileError with what and where, for a file that can't be read, is not IDX or damaged gzip, has another type,
-/// no values, ends early, goes on after the last value, or claims a size that overflows. Allocates no more than about
-/// twice the file's real contents, whatever sizes it states.
+/// Allocates at most about twice the file's real contents, whatever sizes it states. Errors: FileError, with what is
+/// wrong and where, for a file that can't be read, is not IDX, is damaged gzip, has another type or no values, ends
+/// early, continues after the last value, or states a size that overflows.
 IdxArray read_idx(const std::filesystem::path& path);
 
 struct IdxImages {
@@ -39,12 +40,12 @@ struct LabelledImages {
     std::vector<std::uint8_t> labels;  // one for each image
 };
 
-/// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz", also with a dot before "idx" as
-/// in train-images.idx3-ubyte. `prefix` is "train" or "t10k" for MNIST and its relatives. Errors: FileError as above,
-/// if a file is missing, or if the counts differ.
+/// Reads `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz", also with a dot before
+/// "idx" as in train-images.idx3-ubyte. `prefix` is "train" or "t10k" for MNIST and its relatives. Errors: FileError as
+/// above, if a file is missing, or if the counts differ.
 LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, std::int64_t classes);
 
-/// True if one of the two files is there.
+/// True if at least one of the two files exists.
 bool has_labelled_images(const std::filesystem::path& folder, std::string_view prefix);
 
 }  // namespace headroom::data

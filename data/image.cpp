@@ -43,7 +43,9 @@ Image::Image(std::int64_t height, std::int64_t width, std::int64_t channels, std
     std::int64_t bytes = channels;
     if (height < 1 || width < 1 || channels < 1 || __builtin_mul_overflow(bytes, height, &bytes) ||
         __builtin_mul_overflow(bytes, width, &bytes))
-        throw ShapeError(fmt::format("an image can't be {} with {} channels", wide_and_high(height, width), channels));
+        throw ShapeError(
+            fmt::format("an image must have a positive size that fits into memory, got {} with {} channels",
+                        wide_and_high(height, width), channels));
     pixels.assign(static_cast<std::size_t>(bytes), value);
 }
 

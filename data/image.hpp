@@ -1,8 +1,8 @@
 #pragma once
-// Images as bytes, read from PNG and JPEG files by libpng and libjpeg-turbo, and written as PNG. Whatever a file holds
-// (grey, palette, 16 bits, CMYK, transparency) becomes bytes of the requested colours, turned as its EXIF data says.
-// For training, sources and transforms read them on the loader's threads (image_dataset.hpp). image_header.hpp reads a
-// file's size without decoding it.
+// Images as bytes, read from PNG and JPEG files by libpng and libjpeg-turbo, and written as PNG. All kinds of pixels
+// (grey, palette, 16 bits, CMYK, transparency) are converted to bytes of the requested colours and rotated by EXIF
+// data. For training, sources and transforms read images on the loader's threads (image_dataset.hpp). image_header.hpp
+// reads a file's size without decoding it.
 //
 //     const data::Image photo = data::read_image("cat.jpg");            // photo.height x photo.width x 3
 //     const data::Image mask = data::read_mask("cat.png");              // ids of classes, one channel
@@ -18,7 +18,7 @@
 
 namespace headroom::data {
 
-/// A file that can't be read as an image, since it is missing, empty, cut, damaged, or of another kind.
+/// A file can't be read as an image: it is missing, empty, truncated, damaged, or of another kind.
 class BadImage : public FileError {
   public:
     using FileError::FileError;
@@ -31,33 +31,33 @@ struct Image {
     std::vector<std::uint8_t> pixels;  // [height, width, channels]
 
     Image() = default;
-    /// All pixels are `value`. Errors: ShapeError unless all are at least 1 and the bytes can be counted.
+    /// Fills all pixels with `value`. Errors: ShapeError if a size is below 1 or the number of bytes overflows.
     Image(std::int64_t height, std::int64_t width, std::int64_t channels, std::uint8_t value = 0);
 
     bool empty() const { return pixels.empty(); }
-    /// The channels of a pixel, which is inside of the image.
+    /// The channels of a pixel, which must be inside of the image.
     const std::uint8_t* at(std::int64_t y, std::int64_t x) const { return pixels.data() + (y * width + x) * channels; }
     std::uint8_t* at(std::int64_t y, std::int64_t x) { return pixels.data() + (y * width + x) * channels; }
 
     bool operator==(const Image&) const = default;
 };
 
-/// "640 wide, 480 high": a size of pixels in messages.
+/// "640 wide, 480 high": a size in pixels, for messages.
 std::string wide_and_high(std::int64_t height, std::int64_t width);
 
-/// How many channels an image has.
+/// The colours of an image; the value is its number of channels.
 enum class Colors { grey = 1, rgb = 3 };
 
-/// The orientation in which pixels are read: turned and mirrored as EXIF data in a JPEG or PNG says, which is how
-/// viewers show the image; or as they are stored.
+/// How pixels are read: `upright` rotates and mirrors by the EXIF data of a JPEG or PNG, as viewers do; `stored` keeps
+/// them as they are stored.
 enum class Orientation { upright, stored };
 
-/// A PNG or JPEG file, whichever its first bytes say. Of 16 bits the upper 8 count, grey is repeated, colours become
-/// grey by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as in
-/// Pillow's `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, except that Pillow turns 16-bit grey
-/// above 255 into white. Errors: BadImage with what and where for a file that can't be read, is neither PNG nor JPEG,
-/// is a JPEG of a kind that libjpeg does not read (12 bits, lossless), is truncated or corrupt, or claims more than
-/// 2^28 pixels, or more than its bytes can hold.
+/// Reads a PNG or JPEG file; its first bytes decide which. 16-bit values keep their upper 8 bits, grey is repeated to
+/// RGB, colours become grey by ITU-R 601's weights, CMYK is read as Adobe writes it (inverted), and transparency is
+/// dropped. Results equal Pillow's `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, except that Pillow
+/// turns 16-bit grey above 255 into white. Errors: BadImage, with what is wrong and where, for a file that can't be
+/// read, is neither PNG nor JPEG, is a JPEG of a kind that libjpeg does not read (12 bits, lossless), is truncated or
+/// corrupt, or states more than 2^28 pixels, or more than its bytes can hold.
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
                  Orientation orientation = Orientation::upright);
 
@@ -65,9 +65,9 @@ Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
 Image decode_image(std::string_view bytes, const std::string& name, Colors colors = Colors::rgb,
                    Orientation orientation = Orientation::upright);
 
-/// Ids of classes as a PNG stores them: the values of a grey image, or the indices of one with a palette; one channel.
-/// A mask with EXIF data of its own is turned as that says. Errors: BadImage as above, or for a PNG of colours, of 16
-/// bits or with transparency, or a JPEG, whose values are not exact.
+/// Reads class ids from a PNG as one channel: the values of a grey image, or the palette indices of a palette image. A
+/// mask's own EXIF data rotates it. Errors: BadImage as above, or for a PNG with RGB colours, 16 bits or transparency,
+/// or for a JPEG, whose values are not exact.
 Image read_mask(const std::filesystem::path& path, Orientation orientation = Orientation::upright);
 
 /// The same, of a file's bytes. Errors begin with `name`.

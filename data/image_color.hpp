@@ -1,7 +1,7 @@
 #pragma once
-// The values of pixels: grey, brightness, contrast, saturation, hue. The bytes are those of Pillow (`ImageEnhance`,
-// `convert("L")`), which torchvision calls for images; hues are not rounded on the way. A factor of 1 changes nothing;
-// 0 gives black, an even grey, or no colours. The random form for training is `ColorJitter` (image_transforms.hpp).
+// Changes pixel values: grey, brightness, contrast, saturation, hue. The bytes equal Pillow's (`ImageEnhance`,
+// `convert("L")`), which torchvision calls for images; hues are not rounded in between. A factor of 1 changes nothing;
+// 0 gives black, a uniform grey, or no colours. `ColorJitter` (image_transforms.hpp) is the random form for training.
 //
 //     data::adjust_brightness(photo, 1.2);
 //     data::adjust_hue(photo, -0.05);  // a twentieth of the colour circle
@@ -13,14 +13,15 @@ namespace headroom::data {
 /// (19595 R + 38470 G + 7471 B) / 2^16, rounded: ITU-R 601's luma. Errors: ShapeError unless there are 3 channels.
 Image to_grey(const Image& image);
 
-/// Errors of all of these: ShapeError unless there are 1 or 3 channels, Error for a factor below 0 or not finite.
+/// Errors of all functions below: ShapeError unless there are 1 or 3 channels, Error for a factor below 0 or not
+/// finite.
 void adjust_brightness(Image& image, double factor);
-/// Towards or away from the mean of the grey image.
+/// Moves pixels towards or away from the mean of the grey image.
 void adjust_contrast(Image& image, double factor);
-/// Towards or away from the grey image; nothing changes where there is one channel.
+/// Moves pixels towards or away from the grey image; does nothing with one channel.
 void adjust_saturation(Image& image, double factor);
-/// Turns hues by `turns` of the circle, in [-0.5, 0.5]; nothing changes where there is one channel. Errors: Error
-/// beyond.
+/// Rotates hues by `turns` of the colour circle, in [-0.5, 0.5]; does nothing with one channel. Errors: Error outside
+/// of that range.
 void adjust_hue(Image& image, double turns);
 
 }  // namespace headroom::data

@@ -81,9 +81,11 @@ ImageDataset::ImageDataset(ImageSourcePointer source, ImageDatasetOptions option
     if (options_.scale.empty()) throw Error("images: there is no scale; one PixelScale{} keeps values in [0, 1]");
     for (const PixelScale& scale : options_.scale)
         if (!std::isfinite(scale.mean) || !std::isfinite(scale.std) || scale.std <= 0)
-            throw Error(fmt::format("pixels can't be scaled with mean {} and std {}", scale.mean, scale.std));
+            throw Error(
+                fmt::format("the pixel scale needs a finite mean and a finite std above 0, got mean {} and std {}",
+                            scale.mean, scale.std));
     if (options_.pad_to_multiple < 0)
-        throw Error(fmt::format("images can't be padded to a multiple of {}", options_.pad_to_multiple));
+        throw Error(fmt::format("pad_to_multiple must be at least 0, got {}", options_.pad_to_multiple));
 }
 
 ImageSample ImageDataset::sample(std::int64_t index, std::uint64_t draw) const {

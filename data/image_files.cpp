@@ -78,8 +78,8 @@ MaskedImages::MaskedImages(const path& images, const path& masks, std::int64_t c
     std::vector<std::uint8_t>& values = options_.values;
     if (classes < 1 || classes > 255 || (!values.empty() && static_cast<std::int64_t>(values.size()) != classes))
         throw Error(
-            fmt::format("masks: {} classes with {} values can't be; use 1 to 255 classes, and as many values or "
-                        "none",
+            fmt::format("masks: there must be 1 to 255 classes, with one value per class or none, got {} classes and "
+                        "{} values",
                         classes, values.size()));
     if (values.empty()) {
         values.resize(static_cast<std::size_t>(classes));

@@ -27,8 +27,8 @@ void check(const Image& image, const Similarity& s) {
     if (!std::isfinite(s.degrees) || !std::isfinite(s.shift_x) || !std::isfinite(s.shift_y) ||
         !std::isfinite(s.scale) || s.scale <= 0)
         throw Error(
-            fmt::format("warp: {} degrees, scale {} and a shift by {}, {} can't be: the scale is above 0, and all "
-                        "are finite",
+            fmt::format("warp: all numbers must be finite and the scale above 0, got {} degrees, scale {} and "
+                        "shift {}, {}",
                         s.degrees, s.scale, s.shift_x, s.shift_y));
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Where pixels go: resizing, cropping, mirroring, rotating. Images are interpolated; masks, whose values are ids, take
-// the nearest pixel. Coordinates are those of pixels' corners: an image covers [0, width] x [0, height], and the centre
-// of its first pixel is at 0.5, 0.5. The random forms for training are in image_transforms.hpp.
+// Moves pixels: resizing, cropping, mirroring, rotating. Images are interpolated; masks hold ids and take the nearest
+// pixel. Coordinates refer to pixel corners: an image covers [0, width] x [0, height], and the centre of its first
+// pixel is at 0.5, 0.5. The random forms for training are in image_transforms.hpp.
 //
 //     const data::Image small = data::resize(photo, 224, 224);
 //     const data::Image same = data::resize_nearest(mask, 224, 224);
@@ -20,27 +20,27 @@ struct Region {
     std::int64_t width = 0;
 };
 
-/// Bilinear; where the image shrinks, all pixels that become one are averaged (antialiasing). The bytes are those of
-/// Pillow 13's `resize(..., BILINEAR)`, which torchvision calls for images, too (older versions of Pillow round tall
-/// images that get lower in another order). Errors: ShapeError for a size below 1 or an empty image.
+/// Bilinear with antialiasing: where the image shrinks, the pixels that merge are averaged. The bytes equal those of
+/// Pillow 13's `resize(..., BILINEAR)`, which torchvision also calls for images (older versions of Pillow round in
+/// another order when they shrink tall images). Errors: ShapeError for a size below 1 or an empty image.
 Image resize(const Image& image, std::int64_t height, std::int64_t width);
 
-/// `resize` of a part of the image. Errors: also ShapeError if the region is not inside of it.
+/// `resize` of a region. Errors: also ShapeError if the region is not inside of the image.
 Image resize(const Image& image, const Region& region, std::int64_t height, std::int64_t width);
 
-/// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as in Pillow's NEAREST, which takes the pixel
-/// before if that number is whole. Errors: as `resize`.
+/// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as in Pillow's NEAREST, except that Pillow
+/// takes the previous pixel where (i + 1/2) in / out is an integer. Errors: as `resize`.
 Image resize_nearest(const Image& image, std::int64_t height, std::int64_t width);
 Image resize_nearest(const Image& image, const Region& region, std::int64_t height, std::int64_t width);
 
-/// A region, which may reach out of the image: pixels there are `fill`. Errors: ShapeError for a size below 1.
+/// Cuts out a region. It may extend beyond the image; pixels there are `fill`. Errors: ShapeError for a size below 1.
 Image crop(const Image& image, const Region& region, std::uint8_t fill = 0);
 
 Image flip_horizontal(const Image& image);
 Image flip_vertical(const Image& image);
 
-/// As EXIF's orientation says (CIPA DC-008, tag 274): mirrored (2, 4), upside down (3), or with rows as columns, so
-/// that height and width are exchanged (5 to 8); 1 changes nothing. Errors: Error for another number.
+/// Applies an EXIF orientation (CIPA DC-008, tag 274): mirrored (2, 4), upside down (3), or transposed, with height and
+/// width swapped (5 to 8); 1 changes nothing. Errors: Error for another number.
 Image turn(const Image& image, int orientation);
 
 /// A similarity about the centre of the image: rotated clockwise, scaled, then shifted by pixels to the right and down.
@@ -55,13 +55,14 @@ struct Point {
     double x, y;
 };
 
-/// The place to which `point` of an image of this size goes.
+/// The position that `point` of an image of this size moves to.
 Point transform_point(const Similarity& similarity, std::int64_t height, std::int64_t width, Point point);
 
-/// The image under the similarity, in its size: bilinear; pixels from outside of the image are `fill`. Errors:
-/// ShapeError for an empty image, Error for a scale that is not positive or numbers that are not finite.
+/// Applies the similarity with bilinear interpolation and keeps the image's size; pixels from outside of the image are
+/// `fill`. Errors: ShapeError for an empty image, Error for a scale that is not positive or numbers that are not
+/// finite.
 Image warp(const Image& image, const Similarity& similarity, std::uint8_t fill = 0);
-/// The same by the nearest pixel.
+/// As `warp`, with the nearest pixel.
 Image warp_nearest(const Image& image, const Similarity& similarity, std::uint8_t fill = 0);
 
 }  // namespace headroom::data

@@ -1,6 +1,6 @@
 #pragma once
-// The size of a PNG or JPEG and its orientation by EXIF data, read without decoding it. That takes some microseconds,
-// so that a training can look at all of its files before it begins.
+// Reads the size and EXIF orientation of a PNG or JPEG without decoding it. This takes a few microseconds, so a
+// training can check all of its files before it begins.
 //
 //     const auto header = data::image_header(bytes);
 //     if (header) fmt::print("{}\n", data::wide_and_high(header->height, header->width));
@@ -18,10 +18,10 @@ namespace headroom::data {
 
 struct ImageHeader {
     std::int64_t height = 0, width = 0;  // as stored
-    int orientation = 1;                 // EXIF's, 1 to 8; 1 where there is none
-    bool ids = false;                    // true for a PNG that `read_mask` takes
-    bool wide_grey = false;              // true for a PNG of 16-bit grey, of which `read_image` takes the upper 8 bits
-    std::string unusual = {};            // why not every libjpeg reads a JPEG: "it has 12 bits a sample"; else empty
+    int orientation = 1;                 // EXIF orientation, 1 to 8; 1 if there is none
+    bool ids = false;                    // true for a PNG that `read_mask` accepts
+    bool wide_grey = false;              // true for a 16-bit grey PNG; `read_image` keeps the upper 8 bits
+    std::string unusual = {};  // why some versions of libjpeg reject a JPEG: "it has 12 bits a sample"; else empty
 
     /// Height and width of the image when it is read in this orientation.
     std::pair<std::int64_t, std::int64_t> size(Orientation reading) const {
@@ -30,12 +30,11 @@ struct ImageHeader {
     }
 };
 
-/// None for bytes that do not begin as an image, up to its first pixels. Damaged EXIF data counts as none.
+/// None unless `bytes` begin with a valid image header, up to the first pixels. Damaged EXIF data is ignored.
 std::optional<ImageHeader> image_header(std::string_view bytes);
 
-/// The same for a file; reads a few KB of it. Also none unless the file ends as a whole image does: if it is missing or
-/// cut, or if something else follows; nor of a JPEG that not every libjpeg reads. `read_image` then says what is wrong,
-/// if anything.
+/// The header of a file; reads only a few KB. Also none if the file is missing or truncated, if other bytes follow the
+/// image, or for a JPEG that some versions of libjpeg reject. `read_image` then reports what is wrong, if anything.
 std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path);
 
 }  // namespace headroom::data

@@ -69,7 +69,8 @@ ImageSourcePointer subset(ImageSourcePointer source, std::vector<std::int64_t> i
 std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, std::int64_t second,
                                                                std::uint64_t seed) {
     if (second < 1 || second >= source->size())
-        throw ShapeError(fmt::format("random_split: {} of {} samples can't be put aside", second, source->size()));
+        throw ShapeError(
+            fmt::format("random_split: the second part must have 1 to {} samples, got {}", source->size() - 1, second));
     std::vector<std::int64_t> order;
     Sampler::shuffled(source->size(), source->size(), seed).indices(0, 0, order);
     const auto middle = order.end() - second;

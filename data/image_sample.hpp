@@ -1,7 +1,6 @@
 #pragma once
-// One sample of images: pixels, and the label, mask or objects that belong to them. A source loads samples by their
-// number, from files, from memory or by drawing them; `ImageDataset` (image_dataset.hpp) makes batches of them. A
-// source of your own has two members:
+// An image sample: pixels with their label, mask or objects. A source loads samples by index from files or memory, or
+// draws them; `ImageDataset` (image_dataset.hpp) makes batches of them. Your own source has two members:
 //
 //     class Dots : public data::ImageSource {
 //         int64_t size() const override { return 1000; }
@@ -19,7 +18,7 @@
 
 namespace headroom::data {
 
-/// Corners in pixels, so that [0, width] x [0, height] is the whole image.
+/// Corners in pixels: [0, width] x [0, height] is the whole image.
 struct Box {
     float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 
@@ -27,18 +26,18 @@ struct Box {
     bool operator==(const Box&) const = default;
 };
 
-/// The part of a box that is inside of an image; without area if the box is outside.
+/// The part of a box inside of an image; it has no area if the box is outside.
 Box clip(const Box& box, std::int64_t height, std::int64_t width);
 
 struct ImageObject {
     Box box;
     std::int32_t label = 0;
-    bool crowd = false;   // stands for many, as in COCO: not for training
-    std::int64_t id = 0;  // of the annotation; its place in the file where the id is a text
+    bool crowd = false;   // a group of objects, as in COCO: not for training
+    std::int64_t id = 0;  // annotation id; its position in the file if the id is a string
     Image mask;           // empty, or of the image's size: 1 where the object is
 };
 
-/// The value of a mask where there is no class: not a term of a loss.
+/// The mask value of pixels without a class, which losses ignore.
 constexpr std::uint8_t kIgnoredClass = 255;
 
 struct ImageSample {
@@ -52,12 +51,12 @@ class ImageSource {
   public:
     virtual ~ImageSource() = default;
     virtual std::int64_t size() const = 0;
-    /// Sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
+    /// Loads sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
     virtual ImageSample load(std::int64_t index) const = 0;
-    /// Throws BadImage where `load` would, as far as a much cheaper look at the file can tell. Several threads call it
-    /// at once. `find_bad_images` (bad_images.hpp) looks at all samples.
+    /// Throws BadImage if `load` would, as far as a much cheaper check of the file can tell. Several threads call it at
+    /// once. `find_bad_images` (bad_images.hpp) checks all samples.
     virtual void check(std::int64_t /*index*/) const {}
-    /// The name of a sample in errors.
+    /// The sample's name in errors.
     virtual std::string name(std::int64_t index) const;
 };
 
@@ -83,11 +82,12 @@ class MemoryImages : public ImageSource {
     std::vector<std::uint8_t> labels_;
 };
 
-/// The samples of `indices`, which may repeat. Errors: ShapeError if there are none, or one is outside of the source.
+/// The samples of `indices`, which may repeat. Errors: ShapeError if there are none, or if one is outside of the
+/// source.
 ImageSourcePointer subset(ImageSourcePointer source, std::vector<std::int64_t> indices);
 
-/// Two parts, chosen at random by `seed`: the second has `second` samples, the first all others. Errors: ShapeError
-/// unless both have some.
+/// Splits a source at random by `seed`: the second part has `second` samples, the first all others. Errors: ShapeError
+/// if a part would be empty.
 std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, std::int64_t second,
                                                                std::uint64_t seed);
 

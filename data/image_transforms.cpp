@@ -133,8 +133,10 @@ void RandomCrop::operator()(ImageSample& sample, Draws& draws) const {
 
 void RandomResizedCrop::operator()(ImageSample& sample, Draws& draws) const {
     if (!(least_area > 0 && least_area <= most_area && least_ratio > 0 && least_ratio <= most_ratio))
-        throw Error(fmt::format("RandomResizedCrop: areas in [{}, {}] and ratios in [{}, {}] can't be", least_area,
-                                most_area, least_ratio, most_ratio));
+        throw Error(
+            fmt::format("RandomResizedCrop: areas and ratios must be above 0 and in ascending order, got areas [{}, "
+                        "{}] and ratios [{}, {}]",
+                        least_area, most_area, least_ratio, most_ratio));
     resize_region(sample, draw_region(*this, sample.image, draws), height, width);
 }
 

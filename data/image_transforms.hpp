@@ -1,10 +1,10 @@
 #pragma once
-// Changes of samples for training, which a loader's threads make: each changes the image, its mask and its objects
-// alike. They have torchvision's names and defaults, but fields of their own: `height` and `width` for `size`,
-// `least_area` and `most_area` for RandomResizedCrop's `scale`, `shift_x` and `shift_y` for RandomAffine's `translate`,
-// `largest` for Resize's `max_size`, `probability` for `p`. docs/coming_from_pytorch.md compares them one by one.
-// Random numbers come from `Draws`, a function of a seed and of the number of the draw, so that a resumed training sees
-// the same images, whatever the number of threads. A transform of your own is a function of the same two arguments.
+// Transforms of samples, run on a loader's threads. Each changes the image, its mask and its objects alike. They have
+// torchvision's names and defaults, but other field names: `height` and `width` for `size`, `least_area` and
+// `most_area` for RandomResizedCrop's `scale`, `shift_x` and `shift_y` for RandomAffine's `translate`, `largest` for
+// Resize's `max_size`, `probability` for `p`. docs/coming_from_pytorch.md compares them one by one. Random numbers come
+// from `Draws`, a function of a seed and of the draw's number, so a resumed training sees the same images with any
+// number of threads. Your own transform is a function of the same two arguments.
 //
 //     const std::vector<data::ImageTransform> training = {
 //         data::RandomResizedCrop{.height = 224, .width = 224}, data::RandomHorizontalFlip{},
@@ -18,38 +18,39 @@
 
 namespace headroom::data {
 
-/// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. An object disappears when
-/// no part of it is left. Errors: ShapeError or Error for impossible sizes and numbers.
+/// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. Objects without a
+/// remaining part are removed. Errors: ShapeError or Error for impossible sizes and numbers.
 using ImageTransform = std::function<void(ImageSample&, Draws&)>;
 
-/// To this height and width. torchvision's Resize of one number is `ResizeShortestSide`.
+/// Resizes to this height and width. torchvision's Resize with one number is `ResizeShortestSide`.
 struct Resize {
     std::int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// Keeps the ratio of sides: the shorter is `size`, or less where the longer would be above `largest` (0: any).
+/// Keeps the aspect ratio: the shorter side becomes `size`, or less if the longer side would exceed `largest` (0: no
+/// limit).
 struct ResizeShortestSide {
     std::int64_t size = 0, largest = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// The middle of the image. Pixels of the crop that lie outside of the image are 0.
+/// Crops the centre of the image. Pixels outside of the image are 0.
 struct CenterCrop {
     std::int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// A part of the image with a border of `padding` pixels on each side. Errors: also ShapeError if the image with its
-/// border is too small.
+/// A random crop of the image after padding by `padding` pixels on each side. Errors: also ShapeError if the padded
+/// image is smaller than the crop.
 struct RandomCrop {
     std::int64_t height = 0, width = 0, padding = 0;
-    std::uint8_t fill = 0, mask_fill = 0;  // of the border
+    std::uint8_t fill = 0, mask_fill = 0;  // value of the padding
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// A part of the image, resized. Its share of the area and its ratio of width to height are drawn, the ratio by its
-/// logarithm. After Szegedy and others: Going deeper with convolutions (CVPR 2015).
+/// A random part of the image, resized. Its fraction of the area is drawn uniformly, its ratio of width to height
+/// log-uniformly (Szegedy and others, 2015: Going deeper with convolutions, CVPR).
 struct RandomResizedCrop {
     std::int64_t height = 0, width = 0;
     double least_area = 0.08, most_area = 1;
@@ -67,17 +68,17 @@ struct RandomVerticalFlip {
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// The image rotated by up to `degrees` to either side, scaled, and shifted by up to these shares of its width and
-/// height; no shear.
+/// Rotates by up to `degrees` to either side, scales, and shifts by up to the fractions `shift_x` and `shift_y` of
+/// width and height; no shear.
 struct RandomAffine {
     double degrees = 0, shift_x = 0, shift_y = 0;
     double least_scale = 1, most_scale = 1;
-    std::uint8_t fill = 0, mask_fill = 0;  // of pixels from outside of the image
+    std::uint8_t fill = 0, mask_fill = 0;  // value of pixels from outside of the image
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// Factors in [max(0, 1 - x), 1 + x] of brightness, contrast and saturation, and up to `hue` turns of the colour circle
-/// to either side, in a random order.
+/// Scales brightness, contrast and saturation by factors in [max(0, 1 - x), 1 + x], and rotates hues by up to `hue`
+/// turns of the colour circle to either side, in random order.
 struct ColorJitter {
     double brightness = 0, contrast = 0, saturation = 0, hue = 0;
     void operator()(ImageSample& sample, Draws& draws) const;

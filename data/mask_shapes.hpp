@@ -1,7 +1,6 @@
 #pragma once
-// Masks of objects as COCO's annotations write them: polygons, and run lengths down the columns, as numbers or as a
-// string. The masks are those of pycocotools, to the pixel (https://github.com/cocodataset/cocoapi). `CocoImages`
-// (coco.hpp) uses them.
+// Object masks in COCO's formats: polygons, and run lengths down the columns, as numbers or as a string. The masks
+// equal those of pycocotools to the pixel (https://github.com/cocodataset/cocoapi). `CocoImages` (coco.hpp) uses them.
 //
 //     const data::Image triangle = data::fill_polygons({{2, 2, 18, 2, 2, 12}}, /*height=*/20, /*width=*/30);
 //     const data::Image runs = data::decode_runs(std::vector<uint32_t>{5, 3, 592}, 20, 30);  // 5 zeros, 3 ones, 592 zeros
@@ -16,21 +15,22 @@
 namespace headroom::data {
 
 /// Checks a polygon x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
-/// coordinates, or a coordinate further from the image than the image is large.
+/// coordinates, or a coordinate that lies further outside of the image than the image's own size.
 void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width);
 
-/// A mask with ones inside of any of the polygons. Errors: as `check_polygon`.
+/// A mask that is 1 inside of any polygon. Errors: as `check_polygon`.
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width);
 
-/// Checks runs. Errors: Error unless they add up to the number of pixels.
+/// Checks run lengths. Errors: Error unless they add up to the number of pixels.
 void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width);
 
-/// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: as `check_runs`.
+/// Decodes alternating runs of zeros and ones, zeros first, down one column after another. Errors: as `check_runs`.
 Image decode_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width);
 
-/// The counts of a string: each in groups of 5 bits, the lowest first, as characters from '0' on, the sixth bit set
-/// where more follow; from the third on, the difference to the count before the last. Errors: Error for another
-/// character, a number that ends early, or a count below 0 or above 2^32 - 1.
+/// Decodes COCO's string form of counts. A count is written in groups of 5 bits, lowest first, as characters from '0'
+/// on, with the sixth bit set if more groups follow. From the fourth count on, the string has the difference to the
+/// count two before. Errors: Error for another character, a number that ends early, or a count below 0 or above 2^32 -
+/// 1.
 std::vector<std::uint32_t> parse_runs(std::string_view text);
 
 }  // namespace headroom::data

@@ -14,7 +14,8 @@ MaskedWindows::MaskedWindows(TokenView tokens, std::int64_t length, SpecialToken
         throw ShapeError(
             fmt::format("{} tokens make no window of {}, two of them [CLS] and [SEP]", tokens.size(), length));
     if (!(options.probability > 0 && options.probability <= 1))
-        throw Error(fmt::format("tokens can't be chosen with a probability of {}", options.probability));
+        throw Error(
+            fmt::format("the probability of masked tokens must be above 0 and at most 1, got {}", options.probability));
     for (const std::int32_t token : {special.cls, special.sep, special.mask})
         if (token < 0 || token >= tokens.vocabulary_size())
             throw Error(fmt::format("the special token {} is outside of the vocabulary of {}", token,

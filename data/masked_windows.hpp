@@ -1,8 +1,8 @@
 #pragma once
-// Windows over tokens for training BERT: [CLS], consecutive tokens, [SEP]; some of the tokens are hidden, for the model
-// to guess (Devlin and others, 2019: BERT, 3.1). Each is chosen with a probability; of those, 80% become [MASK], 10%
-// any token of the vocabulary, and 10% stay. The choice differs each time that a window is drawn. Not for pairs of
-// sentences.
+// Windows over tokens for training BERT: [CLS], consecutive tokens, [SEP], with some tokens masked for the model to
+// predict (Devlin and others, 2019: BERT, 3.1). Each token is selected with a probability; 80% of the selected become
+// [MASK], 10% a random token, and 10% stay. The selection is new each time a window is drawn. Does not make sentence
+// pairs.
 //
 //     const auto tokenizer = data::WordPiece::read("vocab.txt");
 //     const std::vector<int32_t> tokens = tokenizer.encode(text);
@@ -17,7 +17,7 @@
 
 namespace headroom::data {
 
-/// Ids of special tokens, as `WordPiece` has them.
+/// Ids of the special tokens, as in `WordPiece`.
 struct SpecialTokens {
     std::int32_t cls, sep, mask;
 };
@@ -29,12 +29,12 @@ struct MaskedWindowsOptions {
 
 class MaskedWindows {
   public:
-    /// `targets` are the tokens that were chosen, and -100 elsewhere, the `ignore_index` of `cross_entropy`.
+    /// `targets` are the selected tokens, and -100 elsewhere, the `ignore_index` of `cross_entropy`.
     using Batch = TokenBatch;
 
-    /// `tokens` must outlive this; windows do not overlap, and tokens left over at the end are not used. Errors:
-    /// ShapeError if `length` is below 3 or there are fewer than length - 2 tokens; Error for a probability outside of
-    /// (0, 1], or special tokens that are not in the vocabulary.
+    /// `tokens` must outlive this. Windows do not overlap; leftover tokens at the end are not used. Errors: ShapeError
+    /// if `length` is below 3 or there are fewer than length - 2 tokens; Error for a probability outside of (0, 1], or
+    /// for special tokens outside of the vocabulary.
     MaskedWindows(TokenView tokens, std::int64_t length, SpecialTokens special, MaskedWindowsOptions options = {});
 
     std::int64_t size() const { return tokens_.size() / (length_ - 2); }

@@ -1,6 +1,6 @@
 #pragma once
-// Threads that fill a ring of slots ahead of a consumer: task t goes to slot t % slots, and tasks come out in their
-// order, whichever thread is first. Most programs use `DataLoader`, which is built on this.
+// Threads that fill a ring of slots ahead of a consumer. Task t goes to slot t % slots, and tasks come out in order,
+// whichever thread finishes first. Most programs use `DataLoader`, which is built on this.
 //
 //     std::vector<Batch> ring(4);
 //     data::Prefetcher prefetcher({.workers = 2, .slots = 4}, [&](int64_t task, int slot) { fill(task, ring[slot]); });
@@ -29,18 +29,19 @@ struct PrefetchOptions {
 
 class Prefetcher {
   public:
-    /// Fills `slot` for `task`; called by the workers, several at a time, never twice for one slot at once.
+    /// Fills `slot` for `task`. Several workers call it at once, but never for the same slot.
     using Fill = std::function<void(std::int64_t task, int slot)>;
 
-    /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if the system gives no thread.
+    /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if no thread can be started.
     Prefetcher(PrefetchOptions options, Fill fill);
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;
-    /// Waits for the tasks that are in progress; those that were not begun are dropped.
+    /// Waits for the tasks in progress; tasks not begun are dropped.
     ~Prefetcher();
 
-    /// Gives the slot of the previous call back to the workers, waits for the next task and returns its slot. Rethrows
-    /// that task's exception; after it, no further call is allowed. Errors: Error after the last task. For one thread.
+    /// Returns the previous call's slot to the workers, waits for the next task and returns its slot. Rethrows that
+    /// task's exception, after which no further call is allowed. For use by one thread. Errors: Error after the last
+    /// task.
     int next();
 
   private:

@@ -64,7 +64,7 @@ std::string_view sample_order_name(SampleOrder order) {
 Sampler::Sampler(SampleOrder order, std::int64_t samples, std::int64_t batch, std::uint64_t seed)
     : order_(order), samples_(samples), batch_(batch), seed_(seed) {
     if (samples < 1) throw Error(fmt::format("there are {} samples to choose from; at least 1 is needed", samples));
-    if (batch < 1) throw Error(fmt::format("a batch of {} samples can't be; use 1 or more", batch));
+    if (batch < 1) throw Error(fmt::format("a batch must have at least 1 sample, got {}", batch));
 }
 
 Sampler Sampler::sequential(std::int64_t samples, std::int64_t batch, bool last_alone) {
@@ -88,7 +88,7 @@ Sampler Sampler::shuffled(std::int64_t samples, std::int64_t batch, std::uint64_
 
 Sampler Sampler::with_replacement(std::int64_t samples, std::int64_t batch, std::uint64_t seed, std::int64_t batches) {
     Sampler sampler(SampleOrder::with_replacement, samples, batch, seed);
-    if (batches < 1) throw Error(fmt::format("an epoch of {} batches can't be; use 1 or more", batches));
+    if (batches < 1) throw Error(fmt::format("an epoch must have at least 1 batch, got {}", batches));
     sampler.batches_ = batches;
     return sampler;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// A text file as tokens: characters, with the vocabulary that occurs in it, or bytes; split for training and
-// validation. The whole text is in memory; for larger ones write token files and map them (tokens.hpp).
+// Reads a text file as tokens and splits them for training and validation. Tokens are characters, with the vocabulary
+// that occurs in the file, or bytes. The whole text is in memory; for larger ones write token files and map them
+// (tokens.hpp).
 //
 //     data::TextCorpus corpus = data::TextCorpus::characters("input.txt", {.block = 64});
 //     data::TokenSplit parts = corpus.split();  // 90% and 10%
@@ -17,14 +18,14 @@
 
 namespace headroom::data {
 
-/// The contents of a UTF-8 file. Errors: FileError as `read_file`; with the offset of the first byte that is not
-/// UTF-8, or that is zero (a binary file).
+/// The contents of a UTF-8 file. Errors: FileError as `read_file`, or with the offset of the first byte that is not
+/// UTF-8 or is zero (a binary file).
 std::string read_text(const std::filesystem::path& path);
 
 struct TextOptions {
-    /// Length of the windows that will be read, in tokens: the training part must hold block + 1, validation 2.
+    /// Length in tokens of the windows that will be read: the training part must hold block + 1 tokens, validation 2.
     std::int64_t block = 1;
-    /// The share of the tokens that is for training, in [0, 1].
+    /// The fraction of tokens for training, in [0, 1].
     double train_fraction = 0.9;
 };
 
@@ -34,14 +35,14 @@ class TextCorpus {
     static TextCorpus characters(const std::filesystem::path& path, const TextOptions& options = {});
     /// Tokens are bytes, of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
     static TextCorpus bytes(const std::filesystem::path& path, const TextOptions& options = {});
-    /// With an existing model's vocabulary. Errors: as above; FileError for a character that it does not have.
+    /// Uses an existing model's vocabulary. Errors: as above; FileError for a character that is not in the vocabulary.
     static TextCorpus encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,
                               const TextOptions& options = {});
 
     const Vocabulary& vocabulary() const { return vocabulary_; }
-    /// All tokens. Valid while this corpus lives and is not moved from or assigned to.
+    /// All tokens. Valid until this corpus is destroyed, moved from or assigned to.
     TokenView tokens() const;
-    /// The parts that `options` asked for; valid as `tokens`.
+    /// The training and validation parts; valid as long as `tokens`.
     TokenSplit split() const { return split_tokens(tokens(), train_fraction_); }
 
   private:

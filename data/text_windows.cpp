@@ -9,7 +9,7 @@ namespace headroom::data {
 
 TextWindows::TextWindows(TokenView tokens, std::int64_t block, WindowStart start)
     : tokens_(tokens), block_(block), stride_(start == WindowStart::every_token ? 1 : block) {
-    if (block < 1) throw ShapeError(fmt::format("windows of {} tokens can't be; use a block of 1 or more", block));
+    if (block < 1) throw ShapeError(fmt::format("the block of windows must be at least 1 token, got {}", block));
     const std::int64_t targets = tokens.size() - 1;  // every token but the first
     if (targets < (start == WindowStart::every_token ? block : 1))
         throw ShapeError(fmt::format("{} tokens are too few for windows of {}; use a longer text or a shorter block",

@@ -24,7 +24,7 @@ struct TokenBatch {
     std::vector<std::int32_t> targets;  // [rows, length]: targets[r, i] follows inputs[r, i] in the text
 };
 
-/// every_token: window i begins at token i, all have length block (as nanoGPT's get_batch). every_block: window i
+/// every_token: window i begins at token i, all have length block (as in nanoGPT's get_batch). every_block: window i
 /// begins at token i * block; every token but the first is a target exactly once, so the last window may be shorter.
 enum class WindowStart { every_token, every_block };
 
@@ -43,7 +43,7 @@ class TextWindows {
     /// Length of window `index`. Errors: ShapeError outside of [0, size()).
     std::int64_t length(std::int64_t index) const;
 
-    /// All windows once, in order, the shorter last one in a batch of its own. Errors: Error if batch < 1.
+    /// All windows once, in order; a shorter last window gets its own batch. Errors: Error if batch < 1.
     Sampler in_order(std::int64_t batch) const;
 
     /// Errors: ShapeError for an index outside of [0, size()), or windows of different lengths; Error for a token that

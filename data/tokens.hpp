@@ -1,7 +1,7 @@
 #pragma once
-// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers, as
-// nanoGPT's train.bin; headers of NumPy's .npy and of llm.c's files are passed over. Files are mapped, so that they may
-// be larger than memory. Not for text: text.hpp.
+// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers, like
+// nanoGPT's train.bin; headers of NumPy's .npy and of llm.c's files are skipped. Files are mapped, so they may be
+// larger than memory. For text use text.hpp.
 //
 //     data::TokenFile file("train.bin", data::TokenFormat::u16, /*vocabulary_size=*/50257);
 //     data::TokenView tokens = file.view();
@@ -21,10 +21,10 @@ enum class TokenFormat { u8, u16, u32, i32 };
 /// Bytes of a token: 1, 2 or 4.
 std::int64_t token_bytes(TokenFormat format);
 
-/// A view of tokens, to be passed by value. The memory of the tokens must outlive it.
+/// A view of tokens; pass it by value. The memory of the tokens must outlive it.
 class TokenView {
   public:
-    /// `vocabulary_size` in [1, 2^31]: every token that is read must lie below it. Errors: Error for other sizes.
+    /// `vocabulary_size`, in [1, 2^31]: all tokens read must be below it. Errors: Error for other sizes.
     TokenView(std::span<const std::uint8_t> tokens, std::int64_t vocabulary_size);
     TokenView(std::span<const std::uint16_t> tokens, std::int64_t vocabulary_size);
     TokenView(std::span<const std::uint32_t> tokens, std::int64_t vocabulary_size);
@@ -33,8 +33,8 @@ class TokenView {
     std::int64_t size() const { return size_; }
     std::int64_t vocabulary_size() const { return vocabulary_size_; }
 
-    /// Reads tokens [first, first + out.size()). Errors: ShapeError outside of the view, Error for a token that is not
-    /// in the vocabulary. May be called by several threads.
+    /// Reads tokens [first, first + out.size()). Thread-safe. Errors: ShapeError outside of the view, Error for a token
+    /// that is not in the vocabulary.
     void copy(std::int64_t first, std::span<std::int32_t> out) const;
 
     /// Tokens [first, first + count). Errors: ShapeError outside of the view.
@@ -44,7 +44,7 @@ class TokenView {
 
     /// Position of the first token that is not in the vocabulary, or -1. Reads all tokens.
     std::int64_t find_invalid() const;
-    /// The token at `index` as it stands, unchecked against the vocabulary; a negative one is returned as such.
+    /// The token at `index`, not checked against the vocabulary; it may be negative.
     std::int64_t at(std::int64_t index) const;
 
   private:
@@ -57,7 +57,8 @@ class TokenView {
     std::int64_t vocabulary_size_;
 };
 
-/// The first `fraction` of the tokens for training, the rest for validation; the cut is rounded down, as nanoGPT's.
+/// The first `fraction` of the tokens for training, the rest for validation; the boundary is rounded down, as in
+/// nanoGPT.
 struct TokenSplit {
     TokenView train;
     TokenView validation;
@@ -65,19 +66,18 @@ struct TokenSplit {
 /// Errors: Error if `fraction` is not in [0, 1].
 TokenSplit split_tokens(TokenView tokens, double fraction = 0.9);
 
-/// When a file's tokens are compared with the vocabulary: all at the opening (which reads the file once, about a second
-/// per gigabyte), or each when it is read.
+/// When a file's tokens are checked against the vocabulary: all when the file is opened (which reads it once, about a
+/// second per gigabyte), or each when it is read.
 enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {
   public:
-    /// Errors: FileError if the file can't be mapped, its size is no multiple of the format's, a header says that the
-    /// numbers have another format, or a token lies outside of the vocabulary; Error for a vocabulary's size outside of
-    /// [1, 2^31].
+    /// Errors: FileError if the file can't be mapped, its size is not a multiple of the token size, a header states
+    /// another format, or a token is not in the vocabulary; Error for a vocabulary size outside of [1, 2^31].
     TokenFile(const std::filesystem::path& path, TokenFormat format, std::int64_t vocabulary_size,
               TokenCheck check = TokenCheck::at_opening);
 
-    /// Valid while this file lives, also after it was moved.
+    /// Valid while this file lives, also after a move.
     TokenView view() const { return view_; }
 
   private:

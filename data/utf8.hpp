@@ -1,6 +1,6 @@
 #pragma once
 // UTF-8 (RFC 3629) to Unicode code points and back. Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
-// Not for normalisation or grapheme clusters: a code point is what models see as a character.
+// No normalisation and no grapheme clusters: a model's character is a code point.
 //
 //     std::string copy;
 //     data::for_each_code_point("naïve", [&](uint32_t point, std::size_t) { data::append_utf8(copy, point); });
@@ -12,19 +12,20 @@
 
 namespace headroom::data {
 
-/// One code point and how many bytes it took: 1 to 4, or 0 for bytes that are not UTF-8.
+/// A code point and its number of bytes: 1 to 4, or 0 for bytes that are not UTF-8.
 struct Utf8Step {
     std::uint32_t code_point;
     int bytes;
 };
 
-/// The code point at the start of `text`, which is not empty.
+/// The code point at the start of `text`, which must not be empty.
 Utf8Step decode_utf8_step(std::string_view text);
 
 /// Throws the Error of `for_each_code_point`.
 [[noreturn]] void throw_invalid_utf8(std::string_view text, std::size_t offset);
 
-/// Calls `use(code_point, offset)` for each. Errors: Error with the offset of the first byte that is not UTF-8.
+/// Calls `use(code_point, offset)` for each code point. Errors: Error with the offset of the first byte that is not
+/// UTF-8.
 template <class Use>
 void for_each_code_point(std::string_view text, Use use) {
     for (std::size_t at = 0; at < text.size();) {
@@ -38,8 +39,8 @@ void for_each_code_point(std::string_view text, Use use) {
 /// Appends one code point. Errors: Error for a surrogate or a number above U+10FFFF.
 void append_utf8(std::string& text, std::uint32_t code_point);
 
-/// A text that is safe for a terminal: `text` with U+FFFD in place of invalid bytes and of control characters other
-/// than newline and tab (a model of bytes generates both, escape sequences among them).
+/// Makes `text` safe for a terminal: replaces invalid bytes, and control characters other than newline and tab, by
+/// U+FFFD. A byte-level model generates both, including escape sequences.
 std::string printable(std::string_view text);
 
 }  // namespace headroom::data

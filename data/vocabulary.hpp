@@ -1,6 +1,6 @@
 #pragma once
-// The map between text and token numbers: characters that occur in a text, or the 256 bytes. Saved with a model as its
-// kind and a list of numbers. Not for subwords (BPE): encode with such a tokenizer beforehand and read a token file.
+// Maps text to token numbers and back: the characters that occur in a text, or the 256 bytes. A model saves it as its
+// kind and a list of numbers. Not for subwords (BPE): encode with such a tokenizer first and read a token file.
 //
 //     data::Vocabulary vocabulary = data::Vocabulary::characters(text);
 //     std::vector<int32_t> tokens = vocabulary.encode("To be");
@@ -43,8 +43,8 @@ class Vocabulary {
     /// One token per character or byte. Errors: Error with the offset of a character that is not in the vocabulary or
     /// not UTF-8.
     std::vector<std::int32_t> encode(std::string_view text) const;
-    /// The inverse. Bytes need not be UTF-8: see `printable` in utf8.hpp for showing them. Errors: Error for a token
-    /// that is not in the vocabulary.
+    /// The inverse of `encode`. Decoded bytes may not be valid UTF-8: use `printable` in utf8.hpp to show them. Errors:
+    /// Error for a token that is not in the vocabulary.
     std::string decode(std::span<const std::int32_t> tokens) const;
 
     bool operator==(const Vocabulary& other) const = default;
@@ -57,7 +57,7 @@ class Vocabulary {
     VocabularyKind kind_;
     std::vector<std::uint32_t> code_points_;
     std::vector<std::int32_t> low_;                         // token of a code point below 256, or -1
-    std::unordered_map<std::uint32_t, std::int32_t> high_;  // the others
+    std::unordered_map<std::uint32_t, std::int32_t> high_;  // tokens of the other code points
 };
 
 }  // namespace headroom::data

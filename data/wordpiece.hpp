@@ -1,7 +1,7 @@
 #pragma once
-// The tokens of BERT: a text is cleaned and cut into words, a word into the longest pieces that a vocabulary has
-// (Devlin and others, 2019: BERT; Wu and others, 2016: Google's Neural Machine Translation System). Ids are those of
-// transformers' BertTokenizer for the same vocab.txt. Not for byte-pair encodings, and not for building a vocabulary.
+// BERT's tokenizer: cleans a text, splits it into words and each word into the longest pieces in a vocabulary (Devlin
+// and others, 2019: BERT; Wu and others, 2016: Google's Neural Machine Translation System). Ids equal those of
+// transformers' BertTokenizer for the same vocab.txt. Does not do byte-pair encoding or build vocabularies.
 //
 //     const auto tokenizer = data::WordPiece::read("bert-base-uncased/vocab.txt");
 //     const std::vector<int32_t> ids = tokenizer.encode("Unaffable!");             // una ##ffa ##ble !
@@ -21,38 +21,39 @@
 namespace headroom::data {
 
 struct WordPieceOptions {
-    /// Lower case, for "uncased" models. None: as the tokenizer_config.json beside the vocabulary says
-    /// ("do_lower_case"), else unless a piece has a capital letter of ASCII.
+    /// Converts to lower case, for "uncased" models. None: "do_lower_case" of the tokenizer_config.json next to the
+    /// vocabulary or, without that value, true unless a piece has an ASCII capital letter.
     std::optional<bool> lower_case = {};
-    /// No accents. None: as tokenizer_config.json says ("strip_accents"), else as `lower_case`.
+    /// Removes accents. None: "strip_accents" of tokenizer_config.json, else as `lower_case`.
     std::optional<bool> strip_accents = {};
 };
 
 struct TokenizedText {
     std::vector<std::int32_t> ids;
-    std::vector<std::int32_t> types;  // of each token: 0 for the first text, 1 for the second
+    std::vector<std::int32_t> types;  // per token: 0 for the first text, 1 for the second
 };
 
 class WordPiece {
   public:
-    /// A token per line, whose id is its number from 0 on. Errors: FileError if the file can't be read or has no [PAD],
-    /// [UNK], [CLS], [SEP] or [MASK], or if tokenizer_config.json is damaged or leaves Chinese characters together.
+    /// Reads a file with one token per line; its line number, from 0, is its id. Errors: FileError if the file can't be
+    /// read or lacks [PAD], [UNK], [CLS], [SEP] or [MASK], or if tokenizer_config.json is damaged or does not split
+    /// Chinese characters.
     static WordPiece read(const std::filesystem::path& path, WordPieceOptions options = {});
-    /// The same, from a list; a token that occurs twice has the later id. Errors: Error.
+    /// As above from a list; a duplicate token has the later id. Errors: Error.
     explicit WordPiece(std::vector<std::string> tokens, WordPieceOptions options = {});
 
-    /// Adds no special tokens; names of special tokens in the text, such as "[MASK]", are these tokens. A word that
-    /// can't be made of pieces, or has more than 100 characters, is [UNK]. Errors: Error with the offset of bytes that
-    /// are not UTF-8.
+    /// Adds no special tokens. Special tokens named in the text, such as "[MASK]", are encoded as such. A word that
+    /// can't be split into pieces, or has more than 100 characters, becomes [UNK]. Errors: Error with the offset of
+    /// bytes that are not UTF-8.
     std::vector<std::int32_t> encode(std::string_view text) const;
 
-    /// [CLS] first [SEP], and second [SEP] unless that is empty; the longer text loses tokens from its end until both
-    /// fit into `length`, as with transformers' `truncation=True`. Errors: also Error if `length` has no room for the
-    /// special tokens.
+    /// Encodes [CLS] first [SEP], followed by second [SEP] unless `second` is empty. Truncates the longer text at its
+    /// end until both fit into `length`, as transformers does with `truncation=True`. Errors: also Error if `length`
+    /// has no room for the special tokens.
     TokenizedText encode_pair(std::string_view first, std::string_view second = {},
                               std::int64_t length = std::numeric_limits<std::int64_t>::max()) const;
 
-    /// Tokens with spaces between words. Errors: Error for an id that is not in the vocabulary.
+    /// Joins tokens, with spaces between words. Errors: Error for an id that is not in the vocabulary.
     std::string decode(std::span<const std::int32_t> ids) const;
 
     bool lower_case() const { return *options_.lower_case; }
@@ -77,7 +78,7 @@ class WordPiece {
     WordPieceOptions options_;
     std::vector<std::string> tokens_;
     Ids beginnings_;     // by their text
-    Ids continuations_;  // by their text behind the ##
+    Ids continuations_;  // by their text after the ##
     std::int32_t special_[5];
 };
 

@@ -1,7 +1,6 @@
 #pragma once
-// Ranks that reach each other's GPUs: NCCL moves what lies there, beside what the GPUs compute, and another group
-// what lies in the host's memory, from NCCL's id on. `World::cuda` makes one where several processes have a GPU
-// each.
+// A group of ranks with a GPU each. NCCL transfers GPU memory while the GPUs compute; a second group transfers host
+// memory, including NCCL's id. `World::cuda` makes one if several processes have a GPU each.
 //
 //     std::shared_ptr<Group> group = dist::over_nccl(hosts);
 //     Context context = Context::cuda(0, {.group = group});
@@ -14,29 +13,29 @@
 namespace headroom::dist {
 
 struct NcclOptions {
-    /// Seconds that all ranks have for their first exchange, before which they join.
+    /// Seconds that all ranks have to join, which happens before their first exchange.
     double patience = 300;
-    /// The first that can be opened; empty: the file that HEADROOM_NCCL names, or else libnccl.so.2 on the loader's
-    /// path, or where the build found it.
+    /// Libraries to try; the first that opens is used. Empty: the file that HEADROOM_NCCL names, or else libnccl.so.2
+    /// on the loader's path, or where the build found it.
     std::vector<std::string> libraries = {};
 };
 
 class NcclGroup : public Group {
   public:
-    /// For a watch in another thread, while this rank's own may wait for exchanges that a rank which has ended keeps
-    /// for ever: NCCL's reason why they will not be done; empty if it knows of none, and after `abort`.
+    /// NCCL's reason why pending exchanges will never finish; empty if there is none, and after `abort`. A watch thread
+    /// calls it, since this rank's own thread may wait forever for a rank that has ended.
     virtual std::string failure() = 0;
-    /// Ends what waits for NCCL, from another thread. What exchanges were to bring is undefined then, and later ones
-    /// are DeviceErrors.
+    /// Ends all waits for NCCL; may be called from another thread. The results of pending exchanges are undefined, and
+    /// later exchanges throw DeviceError.
     virtual void abort() = 0;
 
   protected:
     using Group::Group;
 };
 
-/// The ranks of `hosts`, each with a GPU of its own (NCCL refuses two on one). Once NCCL has failed, so does every
-/// exchange. Ends in an orderly way when all ranks let go of it, and at once where an error is on its way. Errors:
-/// DeviceError without NCCL, or for one older than 2.14.
+/// A group over the ranks of `hosts`, each with its own GPU (NCCL refuses two ranks on one). After a failure of NCCL
+/// every exchange fails. The group closes once all ranks have released it, or immediately during the handling of an
+/// error. Errors: DeviceError without NCCL, or if it is older than 2.14.
 std::shared_ptr<NcclGroup> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
 
 }  // namespace headroom::dist

@@ -84,7 +84,7 @@ class ThreadGroup final : public Group {
 }  // namespace
 
 void run_ranks(int ranks, const std::function<void(const std::shared_ptr<Group>&)>& work) {
-    if (ranks < 1) throw Error(fmt::format("group: {} ranks can't be", ranks));
+    if (ranks < 1) throw Error(fmt::format("group: there must be at least 1 rank, got {}", ranks));
     const auto meeting = std::make_shared<Meeting>(ranks);
     std::mutex mutex;
     std::exception_ptr first;

@@ -1,5 +1,5 @@
 #pragma once
-// Ranks as threads of one process, for tests of what several processes do.
+// Runs ranks as threads of one process, for tests of multi-process code.
 //
 //     dist::run_ranks(3, [](const std::shared_ptr<Group>& group) {
 //         Context context = Context::cpu({.threads = 1, .group = group});
@@ -12,9 +12,9 @@
 
 namespace headroom::dist {
 
-/// Calls `work` once per rank, each in a thread of its own, and waits for all. Each exchange is checked: ranks that
-/// disagree about sizes get an Error. Errors: Error unless there is a rank; the first error that left a rank: the
-/// others, which would wait for it, get an Error in their exchanges.
+/// Calls `work` once per rank, each in its own thread, and waits for all. Every exchange is checked: ranks that
+/// disagree about sizes get an Error. Errors: Error if `ranks` is below 1; the first error that leaves a rank's `work`.
+/// The other ranks then get an Error in their exchanges instead of waiting forever.
 void run_ranks(int ranks, const std::function<void(const std::shared_ptr<Group>&)>& work);
 
 }  // namespace headroom::dist

@@ -1,13 +1,13 @@
 #pragma once
-// The processes of a job, which train one model together, on processors or with a GPU each: started by `mpirun` (or
-// `srun`, with an MPI that it knows), or by a launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
-// torchrun does. Alone, nothing of MPI or NCCL is opened, and all is as without a world.
+// The processes of a job that train one model together, on CPUs or with a GPU each. They are started by `mpirun` (or
+// `srun` with an MPI that it supports), or by a launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, such
+// as torchrun. A single process behaves as if `World` were absent: neither MPI nor NCCL is loaded.
 //
 //     dist::World world = dist::World::join();
 //     Context context = world.context({.seed = 1337});      // with its share of the machine's processors
 //     if (world.rank() == 0) fmt::print("{} processes\n", world.ranks());
 //
-// What `GradientAccumulator`, `DataLoader` and `training::Trainer` make of several ranks is theirs to say.
+// `GradientAccumulator`, `DataLoader` and `training::Trainer` document how they use several ranks.
 #include <memory>
 #include <string>
 
@@ -18,50 +18,50 @@ namespace headroom::dist {
 
 class Watch;
 
-/// How long ranks wait for others, in seconds; 0: without end.
+/// How long ranks wait for others, in seconds; 0: forever.
 struct JoinOptions {
-    double join_timeout = 300;  ///< until all have come
-    double rank_timeout = 600;  ///< while another one makes no progress
+    double join_timeout = 300;  ///< until all have joined
+    double rank_timeout = 600;  ///< while another rank makes no progress
 };
 
 class World {
   public:
-    /// Joins the job that the environment tells of; alone if it tells of none, or of one process. From then on a thread
-    /// of each process watches the ranks: when one has ended, or the others have waited for `rank_timeout` seconds for
-    /// one that makes no progress, a line on standard error names it, and all processes end with status 1. Progress is
-    /// an op, an exchange, a batch or a piece of a file, by the thread that joined; code that does none of these for so
-    /// long calls `memory::step_forward` now and then. Errors: Error in a line if there is a job that can't be joined:
-    /// no MPI in this build, MPI's own reason, a second join of a process that MPI has started, or variables of a
-    /// launcher that are not complete; for a time below 0.
-    /// When ranks do not come within `join_timeout` seconds, the process ends in the same way. Where not all ranks
-    /// reach rank 0 over TCP, a line on standard error says that nothing watches them. What a launcher without an MPI
-    /// has started joins in `context` or `cuda`, over TCP.
+    /// Joins the job described by the environment; a world of one process if there is none. A thread of each process
+    /// then watches the ranks. If a rank has ended, or makes no progress while the others wait `rank_timeout` seconds
+    /// for it, a line on standard error names it and all processes end with status 1. Progress is an op, an exchange, a
+    /// batch or a piece of a file by the thread that joined; code that does none of these for that long must call
+    /// `memory::step_forward` now and then. If ranks do not join within `join_timeout` seconds, the process ends in the
+    /// same way. If some ranks can't reach rank 0 over TCP, a line on standard error says that the ranks are not
+    /// watched. Processes of a launcher without MPI join over TCP, in `context` or `cuda`. Errors: Error if the job
+    /// can't be joined: no MPI in this build, an error of MPI, a second join in a process that MPI has started, or
+    /// incomplete launcher variables; Error for a negative timeout.
     static World join(const JoinOptions& options = {});
     ~World();
     World(World&& other) noexcept = default;
     World& operator=(World&&) = delete;
 
-    /// The rank that the environment tells of, also before or without `join`; 0 if it tells of none.
+    /// The rank in the environment, also before or without `join`; 0 if there is none.
     static int told_rank();
     int rank() const { return rank_; }
     int ranks() const { return ranks_; }
-    /// Among those of this machine: the number of its GPU.
+    /// The rank among those on this machine, which is the number of its GPU.
     int local_rank() const { return local_rank_; }
-    /// All processes; null if this is the only one, and without an MPI before `context` and `cuda`.
+    /// All processes; null with one process and, without MPI, before `context` or `cuda`.
     const std::shared_ptr<Group>& group() const { return group_; }
-    /// On the CPU, as one of the ranks. `options.threads` of 0: of the processors that this process may run on, its
-    /// share among those of this machine. Errors: as `Context::cpu` and `hosts_over_tcp`.
+    /// A CPU context for this rank. If `options.threads` is 0, it uses its share of the processors that it may run on,
+    /// divided among the ranks on this machine. Errors: as `Context::cpu` and `hosts_over_tcp`.
     Context context(ContextOptions options = {}) const;
-    /// On the GPU of this rank: those of a machine have its GPUs in their order, or each the only one that it sees, and
-    /// NCCL between them. Errors: as `Context::cuda`, `over_nccl` and `hosts_over_tcp`; Error if this machine has more
-    /// ranks than GPUs, or two ranks see one GPU.
+    /// A context on this rank's GPU, with NCCL between ranks. The ranks of a machine take its GPUs in order, or each
+    /// takes the only one that it sees. Errors: as `Context::cuda`, `over_nccl` and `hosts_over_tcp`; Error if this
+    /// machine has more ranks than GPUs, or if two ranks see the same GPU.
     Context cuda(ContextOptions options = {}) const;
-    /// What 0 threads stand for; a remark for people if a mask leaves less than the share, or else empty.
+    /// The number of threads that 0 stands for, and a remark if the affinity mask leaves fewer than the rank's share,
+    /// else empty.
     int threads() const { return threads_; }
     const std::string& remark() const { return remark_; }
 
-    /// For an error that the other ranks know nothing of: ends the processes of all, this one with `exit_code`.
-    /// Returns if this is the only one. Without an MPI it ends this one, and the launcher the others.
+    /// Ends all processes after an error of this rank only, this one with `exit_code`. Without MPI it ends only this
+    /// process, and the launcher ends the others. Returns if there is only one process.
     void abort(int exit_code) const;
 
   private:
@@ -73,13 +73,13 @@ class World {
     void watch(const std::string& first_host) const;
 
     int rank_ = 0, ranks_ = 1;
-    std::string address_;  ///< where ranks without an MPI meet; empty with one
+    std::string address_;  ///< where ranks meet without MPI; empty with MPI
     mutable std::shared_ptr<Group> group_;
-    mutable std::shared_ptr<Watch> watch_;  ///< until MPI has ended, which waits for all
+    mutable std::shared_ptr<Watch> watch_;  ///< lives until MPI has finished, which waits for all ranks
     std::shared_ptr<const struct MpiJob> job_;
     JoinOptions options_;
     mutable int threads_ = 0;
-    int local_rank_ = 0, local_ranks_ = 1;  ///< among those of this machine
+    int local_rank_ = 0, local_ranks_ = 1;  ///< on this machine
     mutable std::string remark_;
 };
 

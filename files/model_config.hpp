@@ -1,7 +1,7 @@
 #pragma once
-// What a model's weights don't say of it, such as the number of its attention heads: config.json beside the file, as
-// Hugging Face's models have it, or else what scripts/convert_pth has kept of nanoGPT's "model_args" in the file
-// itself.
+// Properties of a model that its weights do not determine, such as the number of attention heads. They come from
+// config.json next to the file, as in Hugging Face's models, or else from nanoGPT's "model_args", which
+// scripts/convert_pth stores in the file itself.
 //
 //     const files::ModelConfig config(file);
 //     const std::optional<std::int64_t> heads = config.count("n_head");
@@ -20,20 +20,22 @@ namespace headroom::files {
 
 class ModelConfig {
   public:
-    /// Without values where there is neither. Errors: FileError if config.json is no JSON object.
+    /// Empty if neither source exists. Errors: FileError if config.json is not a JSON object.
     explicit ModelConfig(const SafetensorsFile& file);
 
-    /// Where the values are from, for messages.
+    /// The source of the values, for messages.
     const std::string& source() const { return source_; }
-    /// A text as it is, all else as JSON has it: "gelu_new", "12", "false"; none if it is not there or null.
+    /// A value as text, strings without quotes, everything else as in JSON: "gelu_new", "12", "false". None if it is
+    /// absent or null.
     std::optional<std::string> value(const std::string& name) const;
-    /// Errors: FileError if it is there and no whole number above 0.
+    /// A positive integer; none if it is absent. Errors: FileError for any other value.
     std::optional<std::int64_t> count(const std::string& name) const;
 
-    /// Errors: FileError if it is there and another number than the weights have: they are of another model.
+    /// Errors: FileError if the value is present and differs from `size`, the number in the weights: the configuration
+    /// is for another model.
     void expect_count(const std::string& name, std::int64_t size) const;
-    /// `values` are all that Headroom's model can be, as `value` has them; numbers may be written in other ways.
-    /// Errors: FileError if it is there and none of these.
+    /// Checks a value against `values`, those that Headroom's model supports, in the form of `value`; numbers may be
+    /// written in other ways. Errors: FileError if the value is present and none of these.
     void expect(const std::string& name, std::initializer_list<std::string_view> values) const;
 
   private:

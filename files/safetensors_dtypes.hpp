@@ -1,5 +1,5 @@
 #pragma once
-// The names that safetensors files give to dtypes, and those that tensors may have in them.
+// The names of dtypes in safetensors files, and a check of tensor names.
 //
 //     files::safetensors_name(Dtype::bf16);   // "BF16"
 //     files::safetensors_dtype("F8_E4M3");    // none: Headroom has no such dtype
@@ -13,13 +13,13 @@
 
 namespace headroom::files {
 
-/// The format's name of a dtype.
+/// The format's name for a dtype.
 constexpr std::string_view safetensors_name(Dtype dtype) {
     constexpr std::string_view names[kernels::kDtypeCount] = {"F32", "F16", "BF16", "F64", "I32", "I64", "U8", "BOOL"};
     return names[static_cast<int>(dtype)];
 }
 
-/// The dtype of a name; none if Headroom has no such dtype.
+/// The dtype for a name; none if Headroom has no such dtype.
 constexpr std::optional<Dtype> safetensors_dtype(std::string_view name) {
     for (int i = 0; i < kernels::kDtypeCount; ++i) {
         if (safetensors_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
@@ -27,7 +27,7 @@ constexpr std::optional<Dtype> safetensors_dtype(std::string_view name) {
     return std::nullopt;
 }
 
-/// Bits of an element of any dtype that the format has; none if it has no dtype of that name.
+/// Bits per element for any dtype of the format; none if it has no dtype of that name.
 constexpr std::optional<std::uint64_t> safetensors_bits(std::string_view name) {
     struct Named {
         std::string_view name;
@@ -43,7 +43,7 @@ constexpr std::optional<std::uint64_t> safetensors_bits(std::string_view name) {
     return std::nullopt;
 }
 
-/// Names are printed in messages of one line, so control characters are refused.
+/// True for tensor names of at most 1024 bytes without control characters, since names appear in one-line messages.
 constexpr bool is_sound_name(std::string_view name) {
     return name.size() <= 1024 &&
            std::none_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; });

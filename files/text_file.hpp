@@ -1,5 +1,5 @@
 #pragma once
-// Text as a file.
+// Writes text files.
 //
 //     files::write_text("figures.json", "the summary", text);
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace headroom::files {
 
-/// Replaces what is there. Errors: FileError that calls it `what`.
+/// Writes `text` to `path` and replaces an existing file. Errors: FileError; its message calls the file `what`.
 void write_text(const std::filesystem::path& path, const std::string& what, const std::string& text);
 
 }  // namespace headroom::files

@@ -1,7 +1,7 @@
 #pragma once
-// Attention for transformers. Self-attention: one projection to packed queries, keys and values, attention itself (a
-// module without parameters, so that policies and reports can name it), one projection out. Cross-attention: queries of
-// one sequence, keys and values of another, the memory.
+// Attention for transformers. Self-attention has one projection to packed queries, keys and values, the attention
+// itself (a module without parameters, so that policies and reports can name it), and an output projection.
+// Cross-attention takes queries from one sequence, and keys and values from another, the memory.
 //
 //     nn::SelfAttention attention(root / "attn", {.width = 128, .heads = 4, .causal = true});
 //     Tensor y = attention(x);             // [batch, time, 128] -> the same
@@ -24,7 +24,7 @@
 
 namespace headroom::nn {
 
-/// Keys and values [batch, positions, kv_heads, width / heads] of the positions so far; undefined at first.
+/// Keys and values [batch, positions, kv_heads, width / heads] of the positions so far; initially undefined.
 struct KeyValue {
     Tensor keys;
     Tensor values;
@@ -39,7 +39,8 @@ struct SelfAttentionOptions {
     double dropout = 0.0;  ///< of probabilities, while training
     LinearOptions qkv = {};
     LinearOptions projection = {};
-    /// Turns queries and keys by their positions (see rotary.hpp). With a cache, positions continue to count.
+    /// Rotates queries and keys by their positions (see rotary.hpp). With a cache, positions continue from the cached
+    /// ones.
     std::optional<RotaryOptions> rotary = std::nullopt;
 };
 
@@ -51,8 +52,8 @@ class Attention : public Module<Attention> {
               std::optional<RotaryOptions> rotary = std::nullopt, double dropout = 0.0);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
     Tensor forward(Tensor packed, const AttentionMask& mask = {}) const;
-    /// The same for positions that follow those in `cache`, to which it appends their keys and values. For sampling,
-    /// under a NoGradGuard.
+    /// As above for the positions after those in `cache`; appends their keys and values to it. For sampling, under a
+    /// NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
     /// queries [batch, time, heads * D], keys and values [batch, positions, kv_heads, D] -> [batch, time, heads * D].
     Tensor forward(const Tensor& queries, const KeyValue& memory, const AttentionMask& mask = {}) const;
@@ -78,13 +79,13 @@ struct CrossAttentionOptions {
     LinearOptions projection = {};
 };
 
-/// Causal by default, unlike PyTorch's MultiheadAttention: a position sees itself and earlier ones; with
-/// `.causal = false` it sees all positions.
+/// Causal by default, unlike PyTorch's MultiheadAttention: a position attends to itself and earlier ones; with `.causal
+/// = false` it attends to all positions.
 class SelfAttention : public Module<SelfAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
     SelfAttention(const Path& path, const SelfAttentionOptions& options);
-    /// [batch, time, width] -> the same. With a cache: only the new positions go in and come out.
+    /// [batch, time, width] -> the same. With a cache, x and the result hold the new positions only.
     Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
     Tensor forward(Tensor x, const AttentionMask& mask) const;
 
@@ -94,7 +95,7 @@ class SelfAttention : public Module<SelfAttention> {
 };
 
 /// Every position of x attends to every position of the memory: PyTorch's MultiheadAttention(query, key, value) with
-/// one memory for both.
+/// the memory as key and value.
 class CrossAttention : public Module<CrossAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
@@ -102,9 +103,9 @@ class CrossAttention : public Module<CrossAttention> {
     /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width]. `mask` is over the
     /// positions of the memory.
     Tensor forward(Tensor x, Tensor memory, const AttentionMask& mask = {}) const;
-    /// The same with keys and values that are known already.
+    /// As above with precomputed keys and values.
     Tensor forward(Tensor x, const KeyValue& memory, const AttentionMask& mask = {}) const;
-    /// Projects a memory once, for many calls that attend to it.
+    /// Projects a memory once, for many calls of `forward`.
     KeyValue keys_and_values(Tensor memory) const;
 
     Linear query;

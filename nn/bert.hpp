@@ -1,7 +1,7 @@
 #pragma once
-// BERT: learned positions, post-norm layers that see in both directions, GELU in its exact form, and two heads. One
-// predicts masked words, with the token table as its matrix; the other classes of a whole sequence. Devlin et al. 2018,
-// arXiv:1810.04805. Hugging Face's files are read and written by bert_names.hpp.
+// BERT: learned positions, bidirectional post-norm layers, exact GELU, and two heads. One predicts masked words, with
+// its weights tied to the token table; the other classifies a whole sequence. Devlin et al. 2018, arXiv:1810.04805.
+// bert_names.hpp reads and writes Hugging Face's files.
 //
 //     Parameters parameters(context);
 //     nn::BertForMaskedLm model(parameters, {.vocabulary = 30522, .layers = 4, .heads = 4, .width = 256, .hidden = 1024});
@@ -21,21 +21,22 @@ namespace headroom::nn {
 struct BertOptions {
     std::int64_t vocabulary = 30522;
     std::int64_t block = 512;  ///< the longest sequence
-    std::int64_t types = 2;    ///< of segments
+    std::int64_t types = 2;    ///< number of segment types
     std::int64_t layers = 12;
     std::int64_t heads = 12;
     std::int64_t width = 768;
     std::int64_t hidden = 3072;
     double dropout = 0.1;
     double attention_dropout = 0.1;
-    std::optional<std::int64_t> padding = 0;  ///< the token whose embedding gets no gradient, if there is one
+    std::optional<std::int64_t> padding = 0;  ///< token whose embedding gets no gradient; none: all get one
 };
 
-/// The sum of three embeddings, normalised, and the encoder.
+/// The normalised sum of three embeddings, followed by the encoder.
 class Bert : public Module<Bert> {
   public:
-    /// Matrices and tables are normal with deviation 0.02, as published (not truncated, as Hugging Face's), biases 0.
-    /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
+    /// Initialises matrices and tables from a normal distribution with standard deviation 0.02, as published (not
+    /// truncated, like Hugging Face's), and biases to 0. Errors: ShapeError for sizes below 1 or heads that do not
+    /// divide the width.
     Bert(const Path& path, const BertOptions& options);
     /// i32 or i64 ids [batch, time] -> [batch, time, width]. `types`: the segment of each token, as ids; undefined: 0.
     /// Errors: ShapeError beyond `block` positions.

@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of images as modules, with PyTorch's names, layouts and initialisation. Weights lie channels-last in
-// memory, as images do.
+// Convolutions of images as modules, with PyTorch's names, layouts and initialisation. Weights are channels-last in
+// memory, like images.
 //
 //     nn::Conv2d conv(root / "conv1", 3, 64, 7, {.stride = 2, .padding = 3}, {.bias = false});
 //     Tensor y = conv(images);                                    // [8, 3, 224, 224] -> [8, 64, 112, 112]
@@ -12,23 +12,23 @@
 
 namespace headroom::nn {
 
-/// Takes two groups of options: `options` for the convolution, and LinearOptions for bias and initialisers. PyTorch's
+/// Takes two sets of options: `options` for the convolution, and LinearOptions for bias and initialisers. PyTorch's
 /// Conv2d(3, 64, 7, stride=2, bias=False) is Conv2d(path, 3, 64, 7, {.stride = 2}, {.bias = false}).
 class Conv2d : public Module<Conv2d> {
   public:
-    /// Registers "weight" and, unless `parameters.bias` is false, "bias" below the path; initialised as `Linear`'s.
-    /// Errors: ShapeError if the groups do not divide both numbers of channels, or for sizes below 1.
+    /// Registers "weight" and, unless `parameters.bias` is false, "bias" below the path, initialised as in `Linear`.
+    /// Errors: ShapeError unless `groups` divides both numbers of channels, or for sizes below 1.
     Conv2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel, Conv2dOptions options = {},
            LinearOptions parameters = {});
     /// x [N, in, H, W] -> [N, out, ...]. Errors: as conv2d.
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [out, in / groups, kernel height, width]
-    Tensor bias;    ///< [out]; undefined without
+    Tensor bias;    ///< [out]; undefined if there is none
     Conv2dOptions options;
 };
 
-/// Takes the same two groups of options as Conv2d.
+/// Takes the same two sets of options as Conv2d.
 class ConvTranspose2d : public Module<ConvTranspose2d> {
   public:
     /// As Conv2d.
@@ -38,7 +38,7 @@ class ConvTranspose2d : public Module<ConvTranspose2d> {
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [in, out / groups, kernel height, width]
-    Tensor bias;    ///< [out]; undefined without
+    Tensor bias;    ///< [out]; undefined if there is none
     ConvTranspose2dOptions options;
 };
 

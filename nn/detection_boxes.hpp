@@ -1,8 +1,7 @@
 #pragma once
-// Boxes of detectors: anchors, the differences between boxes that a network predicts, which object a box shows, and
-// which boxes to learn from. Everything is computed on the tensors' device, without gradients, and no shape depends on
-// values. Definitions are torchvision's. For pooling regions and for suppressing boxes that overlap see core's
-// roi_align and nms.
+// Box utilities for detectors: anchors, encoded box differences, matching of boxes to objects, and sampling of boxes
+// for training. Everything runs on the tensors' device without gradients, and no shape depends on values. Definitions
+// are torchvision's. For region pooling and non-maximum suppression see core's roi_align and nms.
 //
 //     Tensor all = nn::anchors(cells, {200, 304}, {800, 1216});               // [200 * 304 * 3, 4]
 //     Tensor overlaps = nn::box_iou(objects, all);                            // [10, 4], [A, 4] -> [10, A]
@@ -18,65 +17,64 @@
 
 namespace headroom::nn {
 
-/// Stands in place of a logit that is not to count: with target 0 its loss and gradient are 0, for halves, too.
+/// Replaces a logit that must not count: with target 0 its loss and gradient are 0, also in f16 and bf16.
 inline constexpr double kCertain = -1e4;
 
-/// Boxes [ratios, 4] around 0 with these ratios of height to width. Each has the area of a square of this size, rounded
-/// to whole pixels.
+/// Boxes [ratios, 4] centred at 0 with these ratios of height to width. Each has the area of a square of side `size`,
+/// rounded to whole pixels.
 std::vector<double> anchor_cells(double size, const std::vector<double>& ratios);
 
-/// The boxes of `cells` [A, 4] around each pixel of a level of a pyramid, [height * width * A, 4], row by row. The
-/// distance of two pixels is the image's size divided by the level's, rounded down.
+/// The boxes of `cells` [A, 4] around each pixel of a pyramid level: [height * width * A, 4], row by row. The stride
+/// between pixels is the image's size divided by the level's, rounded down.
 Tensor anchors(const Tensor& cells, IntPair level, IntPair image);
 
-/// A box as four numbers of a network, relative to another box: the shift of the centre in units of the other's size,
-/// and the logarithms of the ratios of sizes, times these weights. Girshick et al. 2014, arXiv:1311.2524, appendix C.
+/// Encodes a box as four network outputs relative to another box: the shift of the centre in units of the other box's
+/// size, and the logarithms of the ratios of sizes, times `weights`. Girshick et al. 2014, arXiv:1311.2524, appendix C.
 struct BoxCoder {
     std::array<double, 4> weights{1, 1, 1, 1};
-    /// The numbers [..., 4] by which `boxes` differ from `from`, both [..., 4]. Not finite where `from` has no area.
+    /// The codes [..., 4] of `boxes` relative to `from`, both [..., 4]. Not finite where `from` has no area.
     Tensor encode(const Tensor& boxes, const Tensor& from) const;
-    /// The boxes. Sizes grow at most by 1000 / 16. `codes` and `from` broadcast.
+    /// The inverse of `encode`. Sizes grow by at most a factor of 1000 / 16. `codes` and `from` broadcast.
     Tensor decode(const Tensor& codes, const Tensor& from) const;
 };
 
-/// Boxes [..., 4] cut off at the edges of an image of height and width.
+/// Clips boxes [..., 4] to an image of this height and width.
 Tensor clip_boxes(const Tensor& boxes, IntPair image);
-/// Truth values [...]: whether both sides of a box [..., 4] have at least this length.
+/// bool [...]: whether both sides of each box [..., 4] are at least `side`.
 Tensor sides_are_least(const Tensor& boxes, double side);
-/// The area of the intersection over the area of the union, for each of a [M, 4] and each of b [K, 4]: [M, K]. NaN for
-/// two boxes without area.
+/// Intersection over union of each box of a [M, 4] with each box of b [K, 4]: [M, K]. NaN for two boxes without area.
 Tensor box_iou(const Tensor& a, const Tensor& b);
 
 struct MatchOptions {
-    double positive = 0.5;     ///< a box shows an object if their overlap is at least this
-    double negative = 0.5;     ///< a box shows none if its overlaps are all below this
-    bool each_object = false;  ///< the box that overlaps an object most shows it, however little
+    double positive = 0.5;     ///< a box matches an object if their overlap is at least this
+    double negative = 0.5;     ///< a box is background if all its overlaps are below this
+    bool each_object = false;  ///< an object's best box matches it, however small the overlap
 };
 
-/// Which object each of K boxes shows.
+/// The object that each of K boxes matches.
 struct Matches {
-    Tensor objects;  ///< i64 [K]: the position of the object that the box overlaps most
-    Tensor kinds;    ///< i64 [K]: 1 shows an object, 0 shows none, -1 undecided
+    Tensor objects;  ///< i64 [K]: index of the object that the box overlaps most
+    Tensor kinds;    ///< i64 [K]: 1 object, 0 background, -1 undecided
 };
 
-/// Matches by the overlaps [M, K] of M places for objects with K boxes; `present` [M] says which places hold an object.
-/// Without objects, no box shows any.
+/// Matches K boxes to objects by the overlaps [M, K] of M object slots with the boxes; `present` [M] marks the slots
+/// that hold an object. Without objects, all boxes are background.
 Matches match(const Tensor& overlaps, const Tensor& present, const MatchOptions& options);
 
-/// A choice of boxes of each image; boxes that show objects come first.
+/// Sampled boxes of each image; boxes that match objects come first.
 struct BoxSample {
     Tensor indices;            ///< i64 [N, S]
-    Tensor labels;             ///< i64 [N, S]: the labels of these boxes, -1 for places that are left over
-    std::int64_t objects = 0;  ///< the most places that may show objects
+    Tensor labels;             ///< i64 [N, S]: labels of these boxes, -1 for unused slots
+    std::int64_t objects = 0;  ///< the largest number of slots that may match objects
 };
 
-/// Chooses at most `count` boxes of each image by their labels, i64 [N, K]: above 0 a box shows an object, at 0 it
-/// shows none, and below 0 it is not chosen. At most count * fraction boxes, rounded down, show objects. Where a kind
-/// has more boxes than places, each of them is equally likely. S is the smaller of `count` and K. Takes a random
-/// counter of the context.
+/// Samples at most `count` boxes of each image by their labels, i64 [N, K]: a label above 0 is an object, 0 is
+/// background, and boxes below 0 are never sampled. At most count * fraction boxes, rounded down, match objects. If
+/// there are more candidates of a kind than slots, all are equally likely. S is the smaller of `count` and K. Uses one
+/// random counter of the context.
 BoxSample sample_balanced(const Tensor& labels, std::int64_t count, double fraction);
 
-/// Rows of x [N, K, ...] by indices i64 [N, S]: [N, S, ...]. Differentiable.
+/// Gathers rows of x [N, K, ...] by indices i64 [N, S]: [N, S, ...]. Differentiable.
 Tensor take_rows(const Tensor& x, const Tensor& indices);
 
 }  // namespace headroom::nn

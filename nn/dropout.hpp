@@ -1,5 +1,5 @@
 #pragma once
-// Dropout: while training, zeroes elements with probability p and scales the others by 1 / (1 - p). Stores no mask.
+// Dropout: in training, zeroes elements with probability p and scales the others by 1 / (1 - p). Stores no mask.
 // Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
 //
 //     nn::Dropout drop(root / "drop", 0.1);

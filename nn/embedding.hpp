@@ -13,14 +13,14 @@ namespace headroom::nn {
 
 class Embedding : public Module<Embedding> {
   public:
-    /// Row `padding_index` gets no gradient. It is initialised as the other rows; PyTorch's is 0. Errors at the call:
-    /// ShapeError for an index outside of [0, count), and a padding_index outside of [-count, count).
+    /// Row `padding_index` gets no gradient. It is initialised like the other rows, while PyTorch sets it to 0. Errors,
+    /// at the call: ShapeError for an index outside of [0, count) or a padding_index outside of [-count, count).
     Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer = nullptr,
               std::optional<std::int64_t> padding_index = {});
     /// ids [...] -> [..., width].
     Tensor forward(Tensor ids) const;
 
-    Tensor weight;  ///< [count, width]; standard normal unless said otherwise
+    Tensor weight;  ///< [count, width]; standard normal by default
     std::optional<std::int64_t> padding_index;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-// GPT-2's architecture: learned positions, pre-norm blocks, GELU in its tanh form unless the options say otherwise, the
-// head tied to the token table.
+// GPT-2's architecture: learned positions, pre-norm blocks, tanh GELU by default, and a head tied to the token table.
 // Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Not for rotary positions or other
 // variants.
 //
@@ -31,8 +30,8 @@ struct GptOptions {
     double dropout = 0.0;
     bool bias = true;  ///< in linear layers and norms
     Activation activation = Activation::gelu_tanh;
-    /// Under `Autocast` the stream between blocks, and its gradient, are halves, too: less memory and traffic, and each
-    /// block rounds them. For bf16: in f16 a stream beyond 65504 overflows.
+    /// Under `Autocast`, also keeps the residual stream between blocks and its gradient in half precision: less memory
+    /// and traffic, but each block rounds them. Use it with bf16: in f16, values beyond 65504 overflow.
     bool half_residual = false;
 };
 
@@ -53,16 +52,16 @@ class TransformerBlock : public Module<TransformerBlock> {
 
 class Gpt : public Module<Gpt> {
   public:
-    /// Weights are normal with deviation 0.02 * sqrt(768 / width) (GPT-2's at its width); weights of residual
-    /// projections are divided by sqrt(2 * layers), biases are 0. Errors: ShapeError for sizes below 1 or heads that do
-    /// not divide the width.
+    /// Weights are normal with standard deviation 0.02 * sqrt(768 / width) (0.02 at GPT-2's width), divided by sqrt(2 *
+    /// layers) in residual projections; biases are 0. Errors: ShapeError for sizes below 1 or heads that do not divide
+    /// the width.
     Gpt(const Path& path, const GptOptions& options);
 
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
-    /// the ids follow the ids of earlier calls. Errors: ShapeError beyond `block` positions.
+    /// the ids continue those of earlier calls. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as
-    /// large as the model's width, the logits are computed in chunks (see linear_cross_entropy).
+    /// The cross entropy over all positions whose target is not -100. If the vocabulary exceeds four times the width,
+    /// the logits are computed in chunks (see linear_cross_entropy).
     Loss loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 
@@ -78,8 +77,8 @@ class Gpt : public Module<Gpt> {
 };
 
 /// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions
-/// the older half is dropped. Random draws come from the context's random state. A dry context gives token 0
-/// throughout. Errors: Error for an empty prompt or options out of range.
+/// the older half is dropped. Draws from the context's random state. In a dry context all tokens are 0. Errors: Error
+/// for an empty prompt or options out of range.
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options);
 

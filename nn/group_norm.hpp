@@ -1,5 +1,5 @@
 #pragma once
-// Normalisation of images by statistics of each image, in training and evaluation alike.
+// Normalises each image by its own statistics, in training and in evaluation.
 //
 //     nn::GroupNorm norm(root / "norm1", 32, 64);      // 32 groups of 64 channels
 //     nn::InstanceNorm plain(root / "norm2", 64);      // a channel in each group, without weight and bias
@@ -17,8 +17,8 @@ class GroupNorm : public Module<GroupNorm> {
     /// x [N, C, ...] -> the same shape.
     Tensor forward(Tensor x) const;
 
-    Tensor weight;  ///< [C], ones; undefined without
-    Tensor bias;    ///< [C], zeros; undefined without
+    Tensor weight;  ///< [C], ones; undefined if there is none
+    Tensor bias;    ///< [C], zeros; undefined if there is none
     std::int64_t groups;
     double epsilon;
 };
@@ -30,8 +30,8 @@ class InstanceNorm : public Module<InstanceNorm> {
     /// x [N, C, ...] -> the same shape.
     Tensor forward(Tensor x) const;
 
-    Tensor weight;  ///< [C], ones; undefined without
-    Tensor bias;    ///< [C], zeros; undefined without
+    Tensor weight;  ///< [C], ones; undefined if there is none
+    Tensor bias;    ///< [C], zeros; undefined if there is none
     std::int64_t channels;
     double epsilon;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Gated recurrent units as modules, with PyTorch's nn.GRU and nn.GRUCell for names, layouts and initialisation: a state
-// dict of either is the other's. What they compute is in core/ops/gru.hpp.
+// Gated recurrent units as modules, with the names, layouts and initialisation of PyTorch's nn.GRU and nn.GRUCell, so
+// state dicts are interchangeable. core/ops/gru.hpp has the formulas.
 //
 //     nn::Gru net(root / "gru", {.in = 96, .width = 128, .layers = 2, .bidirectional = true, .dropout = 0.2});
 //     auto [y, h] = net(x);                        // [T, B, 96] -> [T, B, 256], h [4, B, 128]
@@ -22,10 +22,10 @@ class Gru : public Module<Gru> {
     GruOutput forward(Tensor x, Tensor state = {}, Tensor lengths = {}) const;
 
     RecurrentNetOptions options;
-    std::vector<RecurrentWeights> weights;  ///< of layer 0, layer 0 in reverse, layer 1, ...
+    std::vector<RecurrentWeights> weights;  ///< layer 0, layer 0 in reverse, layer 1, ...
 };
 
-/// One step.
+/// A single step.
 class GruCell : public Module<GruCell> {
   public:
     /// Errors: ShapeError unless both are at least 1.

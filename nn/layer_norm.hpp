@@ -17,7 +17,7 @@ class LayerNorm : public Module<LayerNorm> {
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [width], ones
-    Tensor bias;    ///< [width], zeros; undefined without
+    Tensor bias;    ///< [width], zeros; undefined if there is none
     double epsilon;
 };
 

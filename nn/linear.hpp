@@ -26,9 +26,9 @@ class Linear : public Module<Linear> {
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [out, in]
-    Tensor bias;    ///< [out]; undefined without
-    /// Its output is added to the result: [..., in] -> [..., out]. Set by `add_low_rank` (low_rank.hpp) or by the
-    /// program; empty: nothing is added.
+    Tensor bias;    ///< [out]; undefined if there is none
+    /// If set, its output is added to the result: [..., in] -> [..., out]. Set by `add_low_rank` (low_rank.hpp) or by
+    /// the program.
     std::function<Tensor(const Tensor& x)> adapter;
 };
 

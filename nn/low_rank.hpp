@@ -1,9 +1,9 @@
 #pragma once
 // Low-rank adapters of linear layers (LoRA: Hu et al. 2021, arXiv:2106.09685): y = W x + b + alpha / rank * B A x,
-// where A and B alone are trained. B begins as zeros, so that a model with adapters begins as the model without. Add
-// them before weights are loaded, which gives all parameters their memory. Files with the names of another project, as
-// `save_gpt2` and `load_bert` know them, hold the model without its adapters; files::save_parameters keeps both. Not
-// for embeddings, convolutions and the tied head of a Gpt, which are no `Linear`.
+// where only A and B are trained. B is initialised to 0, so new adapters do not change the model's output. Add adapters
+// before loading weights, since loading allocates all parameters. Files with another project's names (`save_gpt2`,
+// `load_bert`) hold the model without its adapters; files::save_parameters keeps both. Not for embeddings, convolutions
+// or the tied head of a Gpt, which are not `Linear`.
 //
 //     nn::Gpt model(parameters, nn::gpt2_sizes(file));
 //     parameters.freeze("**");
@@ -35,12 +35,12 @@ class LowRank : public Module<LowRank> {
     double scale;  ///< alpha / rank
 };
 
-/// Makes the layer add the output of a new `LowRank` of its size, whose parameters lie below `path`: next to the model
-/// or in it. An `Mlp` with an adapter keeps more for backward (see mlp.hpp). Errors: as LowRank; Error if the layer has
-/// an adapter, or if parameters were used already.
+/// Adds a new `LowRank` of matching size to the layer, with its parameters below `path`, which may lie in the model or
+/// next to it. An `Mlp` with an adapter keeps more for backward (see mlp.hpp). Errors: as LowRank; Error if the layer
+/// already has an adapter, or if parameters were used already.
 void add_low_rank(Linear& layer, const Path& path, const LowRankOptions& options = {});
 
-/// Whether the parameter at this path is one of a `LowRank`.
+/// Whether the parameter at this path belongs to a `LowRank`.
 bool is_low_rank(std::string_view path);
 
 }  // namespace headroom::nn

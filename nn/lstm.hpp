@@ -1,6 +1,6 @@
 #pragma once
-// Long short-term memory as modules, with PyTorch's nn.LSTM and nn.LSTMCell for names, layouts and initialisation: a
-// state dict of either is the other's. What they compute is in core/ops/lstm.hpp.
+// Long short-term memory as modules, with the names, layouts and initialisation of PyTorch's nn.LSTM and nn.LSTMCell,
+// so state dicts are interchangeable. core/ops/lstm.hpp has the formulas.
 //
 //     nn::Lstm net(root / "lstm", {.in = 96, .width = 128, .layers = 2, .bidirectional = true, .dropout = 0.2});
 //     auto [y, state] = net(x);                    // [T, B, 96] -> [T, B, 256], h and c [4, B, 128]
@@ -22,10 +22,10 @@ class Lstm : public Module<Lstm> {
     LstmOutput forward(Tensor x, LstmState state = {}, Tensor lengths = {}) const;
 
     RecurrentNetOptions options;
-    std::vector<RecurrentWeights> weights;  ///< of layer 0, layer 0 in reverse, layer 1, ...
+    std::vector<RecurrentWeights> weights;  ///< layer 0, layer 0 in reverse, layer 1, ...
 };
 
-/// One step.
+/// A single step.
 class LstmCell : public Module<LstmCell> {
   public:
     /// Errors: ShapeError unless both are at least 1.

@@ -1,6 +1,6 @@
 #pragma once
-// Mask R-CNN: Faster R-CNN with a mask for each box. He et al. 2017, arXiv:1703.06870. Definitions, losses and names of
-// parameters are torchvision's, of maskrcnn_resnet50_fpn ("roi_heads.mask_head.0.0.weight").
+// Mask R-CNN: Faster R-CNN with a mask for each box. He et al. 2017, arXiv:1703.06870. Definitions, losses and
+// parameter names are those of torchvision's maskrcnn_resnet50_fpn ("roi_heads.mask_head.0.0.weight").
 //
 //     nn::MaskRcnn model(parameters, {.boxes = {.classes = 4}});
 //     Loss loss = model.loss(images, boxes, labels, masks);     // masks [2, 10, 800, 1216], 0 or 1
@@ -18,13 +18,13 @@ namespace headroom::nn {
 struct MaskRcnnOptions {
     FasterRcnnOptions boxes{};
     std::int64_t hidden = 256;  ///< channels of the four convolutions and of the transposed convolution
-    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this number
+    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this size
 };
 
-/// Masks of pooled regions: four convolutions, a transposed one and one of 1 x 1.
+/// Predicts masks of pooled regions with four convolutions, a transposed convolution and a 1 x 1 convolution.
 class MaskHead : public Module<MaskHead> {
   public:
-    /// Kaiming normal by fan_out, as torchvision has it.
+    /// Initialised as in torchvision: Kaiming normal by fan_out.
     MaskHead(const Path& path, std::int64_t in, const MaskRcnnOptions& options);
     /// Regions [R, C, size, size] -> logits [R, classes, 2 size, 2 size].
     Tensor forward(Tensor regions) const;
@@ -36,12 +36,12 @@ class MaskHead : public Module<MaskHead> {
 
 class MaskRcnn : public Module<MaskRcnn> {
   public:
-    /// Initialised as torchvision has it. Errors: as FasterRcnn; ShapeError for sizes below 1.
+    /// Initialised as in torchvision. Errors: as FasterRcnn; ShapeError for sizes below 1.
     MaskRcnn(const Path& path, const MaskRcnnOptions& options);
 
     /// As in FasterRcnn, with masks [N, M, H, W] of any dtype, 0 or 1: five losses. Errors: ShapeError, DtypeError.
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;
-    /// Their sum; see `DetectionLosses::total`.
+    /// The sum of the losses; see `DetectionLosses::total`.
     Loss loss(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;
     /// As in FasterRcnn, with masks.
     Detections detect(Tensor images) const;
@@ -56,10 +56,10 @@ class MaskRcnn : public Module<MaskRcnn> {
     Tensor mask_loss(const Pyramid& levels, const Regions& regions, const Tensor& masks) const;
 };
 
-/// A mask of an image [height, width], row-major, 1 where the object is. The probabilities [side, side] cover `box`
-/// (x1, y1, x2, y2); they are resized bilinearly, as by torchvision, and compared with the threshold. Zeros for a box
-/// outside of the image. Errors: ShapeError unless there are side x side probabilities and the image has pixels; Error
-/// for a box that is not finite.
+/// Pastes predicted probabilities into a mask of the image, [height, width] in row-major order, 1 where the object is.
+/// The probabilities [side, side] cover `box` (x1, y1, x2, y2); they are resized bilinearly as in torchvision and
+/// compared with the threshold. The mask is 0 for a box outside of the image. Errors: ShapeError unless there are side
+/// x side probabilities and the image has pixels; Error for a box that is not finite.
 std::vector<std::uint8_t> paste_mask(std::span<const float> probabilities, std::array<float, 4> box,
                                      std::int64_t height, std::int64_t width, double threshold = 0.5);
 

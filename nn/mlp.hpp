@@ -1,7 +1,8 @@
 #pragma once
-// The feed-forward part of a transformer block: up to `hidden`, GELU (tanh form, as in GPT-2) or another activation,
-// down again. It runs as one op, so policies and reports see the module's path, not the paths of `up` and `down`. If
-// one of them has an adapter, they are called as modules, and backward keeps [..., hidden] twice, not once.
+// The feed-forward part of a transformer block: a linear layer up to `hidden`, GELU (tanh form, as in GPT-2) or another
+// activation, and a linear layer down. It runs as one op, so policies and reports see the module's path, not the paths
+// of `up` and `down`. If either has an adapter, both are called as modules, and backward keeps [..., hidden] twice, not
+// once.
 //
 //     nn::Mlp mlp(root / "mlp", {.width = 128, .hidden = 512});
 //     Tensor y = mlp(x);  // [..., 128] -> [..., 128]

@@ -1,7 +1,7 @@
 #pragma once
-// The base of modules: plain values without macros, parents or run-time type information. Calling a module opens the
-// region of its path and runs `forward`. Move-only, since parameters are registered once. A module may be called while
-// its `Parameters` live.
+// The base of modules, which are plain values without macros, parents or run-time type information. Calling a module
+// opens the region of its path and runs `forward`. Modules are move-only, since parameters are registered once. A
+// module may be called as long as its `Parameters` live.
 //
 //     struct Mlp : nn::Module<Mlp> {
 //         nn::Linear up, down;
@@ -25,7 +25,7 @@ class Module {
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 
-    /// Calls Derived::forward in the region of this module's path. An error of this library names the path.
+    /// Calls Derived::forward in the region of this module's path. Errors of this library name the path.
     template <class... Inputs>
     auto operator()(Inputs&&... inputs) const {
         RegionScope scope(context(), path_);
@@ -37,10 +37,10 @@ class Module {
         }
     }
 
-    /// Errors, as for a call: Error if the module outlives its `Parameters`, or was moved elsewhere.
+    /// Errors, as for a call: Error if the module has outlived its `Parameters` or was moved from.
     Context& context() const { return parameters().context(); }
     Parameters& parameters() const { return parameters_.get(); }
-    /// True while the model trains; evaluation switches dropout off (see Parameters::train).
+    /// True in training mode; evaluation switches dropout off (see Parameters::train).
     bool training() const { return parameters().training(); }
     PathId path() const { return path_; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A path in a model, and the `Parameters` that it registers with. A module is built at a path, its members at paths
-// below it; paths name parameters in files, attach policies and group the bytes in reports.
+// A path in a model, with the `Parameters` to register with. A module is built at a path, its members at paths below
+// it. Paths name parameters in files, select policies and group the bytes in reports.
 //
 //     Parameters parameters(context);
 //     nn::Path root = parameters;
@@ -17,16 +17,16 @@ namespace headroom::nn {
 
 class Path {
   public:
-    /// The path of the model itself. Implicit, so that a model is made by `Net net(parameters)`.
+    /// The model's own path. Implicit, so that `Net net(parameters)` makes a model.
     Path(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT(google-explicit-constructor)
 
-    /// The path `name` below this one; a segment without a dot.
+    /// The path `name` below this one; `name` must not contain a dot.
     Path operator/(std::string_view name) const;
     Path operator/(std::int64_t index) const { return *this / std::to_string(index); }
 
     Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer,
                      MemoryFormat format = MemoryFormat::contiguous) const;
-    /// Registers a running statistic: it is saved, not optimised.
+    /// Registers a buffer, such as a running statistic, which is saved but not optimised.
     Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32) const;
 
     Parameters& parameters() const { return *parameters_; }

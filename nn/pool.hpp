@@ -1,6 +1,5 @@
 #pragma once
-// Pools of images [N, C, H, W] as modules, so that they have paths and can stand in a `Sequential`. They have no
-// parameters.
+// Pooling of images [N, C, H, W] as modules, which have paths and fit into a `Sequential`. They have no parameters.
 //
 //     nn::MaxPool2d pool(root / "pool", {.kernel = 3, .stride = 2, .padding = 1});
 //     Tensor y = pool(x);                                   // [8, 64, 112, 112] -> [8, 64, 56, 56]

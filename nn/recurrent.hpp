@@ -1,7 +1,7 @@
 #pragma once
-// The parameters of a stack of recurrent layers, by PyTorch's names below a path: weight_ih_l0, weight_hh_l0,
-// bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ..., all uniform within 1 / sqrt(width), as PyTorch initialises them.
-// For `Lstm` and `Gru`; a network of other cells can use it as well.
+// The parameters of a stack of recurrent layers, with PyTorch's names below a path: weight_ih_l0, weight_hh_l0,
+// bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ..., all initialised uniformly within 1 / sqrt(width), as in PyTorch.
+// Used by `Lstm` and `Gru`, and available for networks of other cells.
 //
 //     std::vector<RecurrentWeights> weights = nn::recurrent_weights(path, 4, {.in = 96, .width = 128, .layers = 2});
 #include <cstdint>
@@ -19,8 +19,8 @@ struct RecurrentNetOptions {
     bool bias = true;
     bool bidirectional = false;
     bool batch_first = false;     ///< x and the output are [B, T, ...]
-    double dropout = 0;           ///< while training, of each layer's output except the last
-    std::int64_t checkpoint = 0;  ///< as RecurrentOptions
+    double dropout = 0;           ///< in training, on each layer's output except the last
+    std::int64_t checkpoint = 0;  ///< see RecurrentOptions
 };
 
 /// The weights of all layers and directions, in the order that `lstm` takes. `gates`: 4 for an LSTM, 3 for a GRU.
@@ -31,10 +31,10 @@ std::vector<RecurrentWeights> recurrent_weights(const Path& path, std::int64_t g
 RecurrentWeights recurrent_cell_weights(const Path& path, std::int64_t gates, std::int64_t in, std::int64_t width,
                                         bool bias);
 
-/// The options of a call.
+/// The options for one call.
 RecurrentOptions recurrent_options(const RecurrentNetOptions& options, bool training, Tensor lengths);
-/// A cell's input or state [B, features] as a sequence of one element; undefined if the input is. Errors: ShapeError,
-/// which names `op`.
+/// A cell's input or state [B, features] as a sequence of one element; undefined if x is. Errors: ShapeError that names
+/// `op`.
 Tensor one_step(const char* op, const char* name, const Tensor& x);
 
 }  // namespace headroom::nn

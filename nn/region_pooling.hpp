@@ -1,5 +1,5 @@
 #pragma once
-// Regions of images, each pooled from the level of a pyramid that suits its size. Lin et al. 2017, arXiv:1612.03144,
+// Pools regions of images, each from the pyramid level that matches its size. Lin et al. 2017, arXiv:1612.03144,
 // equation 1; He et al. 2017, arXiv:1703.06870, section 3. Definitions are torchvision's (MultiScaleRoIAlign).
 //
 //     Tensor regions = nn::pool_regions(levels, {800, 1216}, boxes, present, {.size = 7});   // -> [2 * 512, 256, 7, 7]
@@ -18,8 +18,8 @@ struct RegionPoolingOptions {
     std::int64_t canonical_level = 4;
 };
 
-/// boxes [N, S, 4] in images of this height and width, present (bool [N, S]) -> [N S, C, size, size], zeros where a box
-/// is not present. The pyramid's last level is not used.
+/// boxes [N, S, 4] in images of this height and width, present (bool [N, S]) -> [N S, C, size, size], 0 where a box is
+/// absent. The pyramid's last level is not used.
 Tensor pool_regions(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& present,
                     const RegionPoolingOptions& options);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The first stage of Faster R-CNN: boxes in which there may be objects. For the anchors at each pixel of a pyramid, a
-// small network predicts whether they show an object, and how far they are from it. Ren et al. 2015, arXiv:1506.01497.
+// The first stage of Faster R-CNN: proposes boxes that may contain objects. For the anchors at each pixel of a pyramid,
+// a small network predicts whether they match an object, and their offsets from it. Ren et al. 2015, arXiv:1506.01497.
 // Names are torchvision's ("head.cls_logits.weight").
 //
 //     nn::RegionProposals rpn(root / "rpn", 256, options);
@@ -16,36 +16,38 @@
 namespace headroom::nn {
 
 struct RegionProposalOptions {
-    std::array<double, 5> sizes{32, 64, 128, 256, 512};  ///< sides of the anchors of each level, finest first
-    std::vector<double> ratios{0.5, 1, 2};               ///< height by width
-    /// How many boxes of a level, the best by score, are compared with each other: while training, and in evaluation.
+    std::array<double, 5> sizes{32, 64, 128, 256, 512};  ///< anchor sides per level, finest first
+    std::vector<double> ratios{0.5, 1, 2};               ///< height / width
+    /// Non-maximum suppression considers this many boxes of a level, those with the highest scores: in training, and in
+    /// evaluation.
     std::int64_t candidates_training = 2000, candidates_evaluation = 1000;
-    /// How many boxes of an image are left at most.
+    /// The largest number of proposals of an image.
     std::int64_t proposals_training = 2000, proposals_evaluation = 1000;
-    double nms_threshold = 0.7;  ///< of two boxes of a level that overlap more, the one with the lower score goes
-    double least_score = 0;      ///< the least objectness of a proposal
-    double least_side = 1e-3;    ///< the least side of a proposal, in pixels
+    double nms_threshold =
+        0.7;                 ///< of two boxes of a level with a larger overlap, the one with the lower score is dropped
+    double least_score = 0;  ///< smallest objectness of a proposal
+    double least_side = 1e-3;  ///< smallest side of a proposal, in pixels
 
     // Training.
-    std::int64_t anchors = 256;      ///< the losses are taken over this many of each image
-    double positive_fraction = 0.5;  ///< the largest share that may show objects
-    /// An anchor shows an object if their overlap (IoU) is at least this. The anchors that overlap an object most also
-    /// show it, unless none overlaps it.
+    std::int64_t anchors = 256;      ///< anchors per image in the losses
+    double positive_fraction = 0.5;  ///< largest fraction of them that may match objects
+    /// An anchor matches an object if their overlap (IoU) is at least this. The anchors that overlap an object most
+    /// also match it, unless none overlaps it.
     double positive_overlap = 0.7;
-    double negative_overlap = 0.3;  ///< an anchor shows the background if its overlaps are all below this
+    double negative_overlap = 0.3;  ///< an anchor is background if all its overlaps are below this
 };
 
-/// Boxes of a batch and, while training, losses.
+/// Boxes of a batch and, in training, losses.
 struct Proposals {
     Tensor boxes;       ///< [N, P, 4]
     Tensor present;     ///< bool [N, P]
-    Tensor objectness;  ///< the losses, divided as torchvision's; undefined without ground truth
+    Tensor objectness;  ///< the losses, normalised as in torchvision; undefined without ground truth
     Tensor box;
 };
 
 class RegionProposals : public Module<RegionProposals> {
   public:
-    /// Weights are normal with deviation 0.01, biases 0, as torchvision has it.
+    /// Initialised as in torchvision: weights normal with standard deviation 0.01, biases 0.
     RegionProposals(const Path& path, std::int64_t channels, const RegionProposalOptions& options);
     /// `image`: height and width. Computes losses if boxes [N, M, 4] and labels [N, M] (below 1: no object) are given.
     Proposals forward(const Pyramid& levels, IntPair image, const Tensor& boxes = {}, const Tensor& labels = {}) const;
@@ -60,7 +62,7 @@ class RegionProposals : public Module<RegionProposals> {
         Tensor codes;    ///< [N, A, 4]
         Tensor anchors;  ///< [A, 4]
     };
-    /// The sampled anchors, and what the network should predict for them.
+    /// The sampled anchors with their targets.
     struct Targets {
         Tensor indices;  ///< [N, S]
         Tensor labels;   ///< [N, S]: 1 object, 0 none, -1 no anchor

@@ -1,7 +1,7 @@
 #pragma once
 // Residual networks for images. He et al. 2015, "Deep Residual Learning for Image Recognition", arXiv:1512.03385; the
-// stride of a bottleneck is in its 3 x 3 convolution, as torchvision has it. Parameters have torchvision's names
-// ("layer3.5.conv2.weight"), so that its weights are read as they are.
+// stride of a bottleneck is in its 3 x 3 convolution, as in torchvision. Parameters have torchvision's names
+// ("layer3.5.conv2.weight"), so its weights load unchanged.
 //
 //     nn::ResNet model(parameters, nn::ResNetOptions::resnet50());
 //     Tensor logits = model(images);                                  // [8, 3, 224, 224] -> [8, 1000]
@@ -19,15 +19,15 @@ namespace headroom::nn {
 
 struct ResNetOptions {
     std::array<std::int64_t, 4> blocks{3, 4, 6, 3};  ///< in each of the four stages
-    bool bottleneck = true;                          ///< three convolutions a block; false: two
-    std::int64_t classes = 1000;                     ///< 0: the stages alone, without `fc`
+    bool bottleneck = true;                          ///< three convolutions per block; false: two
+    std::int64_t classes = 1000;                     ///< 0: only the stages, without `fc`
     std::int64_t channels = 3;                       ///< of the images
-    std::int64_t width = 64;                         ///< channels behind the first convolution
-    /// The first convolution is 3 x 3 with stride 1, and nothing is pooled: for images of some 32 pixels (section 4.2).
+    std::int64_t width = 64;                         ///< channels after the first convolution
+    /// Uses a 3 x 3 first convolution with stride 1 and no pooling, for images of about 32 pixels (section 4.2).
     bool small_images = false;
-    /// Norms use their running statistics, which never change: for a backbone whose weights are given.
+    /// Norms use their running statistics, which never change: for a pretrained backbone.
     bool frozen_norms = false;
-    /// For the norms. torchvision's detectors that were trained on COCO have 0.
+    /// Epsilon of the norms. torchvision's detectors trained on COCO use 0.
     double norm_epsilon = 1e-5;
 
     static ResNetOptions resnet18() { return {.blocks = {2, 2, 2, 2}, .bottleneck = false}; }
@@ -38,7 +38,7 @@ struct ResNetOptions {
 };
 
 /// relu(x + branch(x)). The branch has two 3 x 3 convolutions, or 1 x 1, 3 x 3 and 1 x 1, the last one to four times
-/// the channels; x goes through a 1 x 1 convolution where its shape differs.
+/// the channels; x passes through a 1 x 1 convolution if its shape differs.
 class ResNetBlock : public Module<ResNetBlock> {
   public:
     ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, std::int64_t stride,
@@ -58,14 +58,14 @@ class ResNetBlock : public Module<ResNetBlock> {
 
 class ResNet : public Module<ResNet> {
   public:
-    /// Convolutions are Kaiming normal by their fan_out, norms 1 and 0, as torchvision has them. Errors: ShapeError for
+    /// Initialised as in torchvision: convolutions Kaiming normal by fan_out, norms 1 and 0. Errors: ShapeError for
     /// sizes below 1.
     ResNet(const Path& path, const ResNetOptions& options);
 
-    /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error without
-    /// classes.
+    /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error if
+    /// `classes` is 0.
     Tensor forward(Tensor images) const;
-    /// The outputs of the four stages, of H / 4 to H / 32 rows.
+    /// The outputs of the four stages, with H / 4 to H / 32 rows.
     std::array<Tensor, 4> features(Tensor images) const;
 
     ResNetOptions options;

@@ -1,5 +1,6 @@
 #pragma once
-// Modules, and functions of one tensor, called one after another. The parts keep their types; no virtual calls.
+// Calls modules and functions of one tensor one after another. The parts keep their types, so there are no virtual
+// calls.
 //
 //     auto net = nn::sequential(nn::Linear(root / "fc1", 784, 256), [](Tensor x) { return relu(std::move(x)); },
 //                           nn::Linear(root / "fc2", 256, 10));
@@ -26,7 +27,7 @@ class Sequential {
     std::tuple<Parts...> parts;
 };
 
-/// Makes a Sequential of modules and functions, which are moved into it.
+/// Makes a Sequential; moves the modules and functions into it.
 template <class... Parts>
 Sequential<Parts...> sequential(Parts... parts) {
     return Sequential<Parts...>(std::move(parts)...);

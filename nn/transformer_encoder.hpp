@@ -1,6 +1,6 @@
 #pragma once
-// The encoder of a transformer: each layer has self-attention, in which every position sees every other one that the
-// mask allows, and a feed-forward part. Vaswani et al. 2017, arXiv:1706.03762. For decoders with a cache see gpt.hpp.
+// The encoder of a transformer: each layer has self-attention, where each position attends to all that the mask allows,
+// and a feed-forward part. Vaswani et al. 2017, arXiv:1706.03762. For decoders with a cache see gpt.hpp.
 //
 //     nn::TransformerEncoder encoder(root / "encoder", {.width = 256, .heads = 4, .hidden = 1024, .layers = 6});
 //     Tensor y = encoder(x, AttentionMask{.lengths = lengths});    // [batch, time, 256] -> the same
@@ -21,20 +21,20 @@ struct TransformerEncoderOptions {
     std::int64_t heads = 8;
     std::int64_t hidden = 2048;
     std::int64_t layers = 6;
-    double dropout = 0.1;            ///< of each branch, before it is added
-    double attention_dropout = 0.1;  ///< of the probabilities
+    double dropout = 0.1;            ///< on each branch, before it is added
+    double attention_dropout = 0.1;  ///< on attention probabilities
     Activation activation = Activation::relu;
     /// False: norm(x + branch(x)), as in Vaswani et al. and BERT. True: x + branch(norm(x)), Xiong et al. 2020,
-    /// arXiv:2002.04745, with one more norm behind the last layer.
+    /// arXiv:2002.04745, with one more norm after the last layer.
     bool norm_first = false;
     double epsilon = 1e-5;  ///< of norms
-    /// Of the matrices; null: Glorot uniform, as in the paper's code. Biases are 0.
+    /// Initialiser of the matrices; null: Glorot uniform, as in the paper's code. Biases are 0.
     Initializer weight = nullptr;
 };
 
-/// torch.nn.TransformerEncoderLayer without its dropout between the two products of the feed-forward part, which are
-/// one op here (see `feed_forward`). PyTorch's self_attn.in_proj is attention.qkv, self_attn.out_proj
-/// attention.projection, linear1 and linear2 are mlp.up and mlp.down.
+/// torch.nn.TransformerEncoderLayer without the dropout inside the feed-forward part, which is one op here (see
+/// `feed_forward`). PyTorch's self_attn.in_proj is attention.qkv, self_attn.out_proj attention.projection, linear1 and
+/// linear2 are mlp.up and mlp.down.
 class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   public:
     /// `options.layers` is not used. Errors: ShapeError unless heads divides width; Error for a dropout outside of
@@ -54,7 +54,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
 
 class TransformerEncoder : public Module<TransformerEncoder> {
   public:
-    /// Errors: as the layer's; ShapeError for fewer than one layer.
+    /// Errors: as TransformerEncoderLayer; ShapeError for fewer than one layer.
     TransformerEncoder(const Path& path, const TransformerEncoderOptions& options);
     /// [batch, time, width] -> the same.
     Tensor forward(Tensor x, const AttentionMask& mask = {}) const;

@@ -1,5 +1,5 @@
 #pragma once
-// Images of another size as modules: interpolated, or padded. They have no parameters.
+// Modules that resize images by interpolation or padding. They have no parameters.
 //
 //     nn::Upsample up(root / "up", {.scale = 2.0, .mode = Interpolation::bilinear});
 //     Tensor y = up(x);                                     // [8, 64, 28, 28] -> [8, 64, 56, 56]

@@ -1,5 +1,5 @@
 #pragma once
-// VGG, plain stacks of 3 x 3 convolutions. Simonyan and Zisserman 2014, "Very Deep Convolutional Networks for
+// VGG: plain stacks of 3 x 3 convolutions. Simonyan and Zisserman 2014, "Very Deep Convolutional Networks for
 // Large-Scale Image Recognition", arXiv:1409.1556. Parameters have torchvision's names ("features.28.weight",
 // "classifier.6.bias").
 //
@@ -22,9 +22,9 @@ struct VggOptions {
     bool batch_norm = false;
     std::int64_t classes = 1000;
     std::int64_t channels = 3;   ///< of the images
-    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times this number in the others
+    std::int64_t width = 64;     ///< channels of the first stage; the others have 2, 4, 8 and 8 times this number
     std::int64_t hidden = 4096;  ///< features between the linear layers
-    double dropout = 0.5;        ///< behind the first two linear layers
+    double dropout = 0.5;        ///< after the first two linear layers
 
     static VggOptions vgg11() { return {.convolutions = {1, 1, 2, 2, 2}}; }
     static VggOptions vgg13() { return {.convolutions = {2, 2, 2, 2, 2}}; }
@@ -34,8 +34,8 @@ struct VggOptions {
 
 class Vgg : public Module<Vgg> {
   public:
-    /// Convolutions are Kaiming normal by their fan_out, linear layers normal with deviation 0.01, biases 0, as
-    /// torchvision has them. Errors: ShapeError for sizes below 1.
+    /// Initialised as in torchvision: convolutions Kaiming normal by fan_out, linear layers normal with standard
+    /// deviation 0.01, biases 0. Errors: ShapeError for sizes below 1.
     Vgg(const Path& path, const VggOptions& options);
     /// Images [N, channels, H, W] -> logits [N, classes]; the output of the last stage is averaged to 7 x 7 pixels.
     /// Errors: ShapeError below 32 x 32 pixels.
@@ -43,7 +43,7 @@ class Vgg : public Module<Vgg> {
 
     VggOptions options;
     std::vector<Conv2d> convolutions;
-    std::vector<BatchNorm2d> norms;  ///< one behind each convolution, or none
+    std::vector<BatchNorm2d> norms;  ///< one after each convolution, or none
     Linear fc1, fc2, fc3;
     Dropout drop1, drop2;
 };

@@ -1,7 +1,7 @@
 #pragma once
 // AdamW: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. If memory for them is missing:
-// SGD needs one or none.
+// arXiv:1711.05101), in PyTorch's form. Keeps two moments per trained parameter, in the parameter's dtype. If memory is
+// short: SGD keeps one array or none.
 //
 //     optim::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
@@ -28,8 +28,8 @@ class AdamW : public Optimizer {
     explicit AdamW(Parameters& parameters, const AdamWOptions& options = {});
 };
 
-/// AdamW for a group of another optimizer's. Errors: Error as `AdamW` for the numbers, or for groups, which a group has
-/// none of.
+/// AdamW as the rule of a parameter group in another optimizer. Errors: Error for numbers that `AdamW` rejects, or if
+/// `options.groups` is not empty.
 std::shared_ptr<const UpdateRule> adamw_rule(const AdamWOptions& options = {});
 
 }  // namespace headroom::optim

@@ -139,7 +139,7 @@ void GradientAccumulator::check_ready() const {
         throw Error("accumulator: a module's call is open; accumulate after it has returned");
     }
     if (group_ && !plan_) {
-        throw Error("accumulator: a step of several ranks is announced; call begin_step before its first micro-batch");
+        throw Error("accumulator: with several ranks, call begin_step before the first micro-batch of a step");
     }
     if (plan_ && micro_batches_ == own_micro_batches()) {
         throw Error(
@@ -290,7 +290,8 @@ std::int64_t GradientAccumulator::own_micro_batches() const {
 
 void GradientAccumulator::skip(std::int64_t micro_batches) {
     if (!parameters_.context().dry() || micro_batches < 0 || micro_batches > missing())
-        throw Error(fmt::format("accumulator: {} micro-batches can't be left out", micro_batches));
+        throw Error(fmt::format("accumulator: skip needs a dry context and 0 to {} micro-batches, got {}", missing(),
+                                micro_batches));
     micro_batches_ += micro_batches;
 }
 

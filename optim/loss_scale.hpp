@@ -1,7 +1,7 @@
 #pragma once
-// The factor that keeps f16 gradients above underflow (Micikevicius et al. 2018, arXiv:1710.03740): it grows while all
-// is finite; when something overflows, it halves and the step is skipped. `GradientAccumulator` applies it. bf16 and
-// f32 don't need it, since their exponents reach far enough: the default is off.
+// The factor that keeps f16 gradients from underflowing (Micikevicius et al. 2018, arXiv:1710.03740). It grows while
+// everything is finite; on an overflow it halves and the step is skipped. `GradientAccumulator` applies it. It is off
+// by default, since bf16 and f32 have enough exponent range.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.scale = optim::LossScale::dynamic()});
 //     fmt::print("{}\n", accumulator.loss_scale().value());   // reads it from the device
@@ -13,8 +13,8 @@ namespace headroom::optim {
 
 struct LossScaleOptions {
     double initial = 65536;
-    double growth = 2;             ///< times, after `interval` finite steps in a row
-    double backoff = 0.5;          ///< times, after a step that was not finite
+    double growth = 2;             ///< factor after `interval` finite steps in a row
+    double backoff = 0.5;          ///< factor after a step that was not finite
     std::int64_t interval = 2000;  ///< steps
     double minimum = 1.0 / 65536;  ///< if a step is not finite at this scale, training has diverged
     double maximum = 16777216;
@@ -35,16 +35,16 @@ class LossScale {
 
     bool enabled() const { return enabled_; }
     double value() const { return state_.scale; }
-    /// True if a further step that is not finite can't lower it.
+    /// True if another non-finite step can't lower the scale further.
     bool exhausted() const { return !enabled_ || state_.scale <= options_.minimum; }
-    /// Updates the scale after each step; `finite`: every gradient was finite.
+    /// Updates the scale after a step; `finite`: whether all gradients were finite.
     void update(bool finite);
 
     State state() const { return state_; }
     /// Errors: Error unless scale is finite and above 0 (and 1 when off), and good_steps not negative.
     void set_state(const State& state);
 
-    /// The same for kernels.
+    /// The same rule in the form that kernels take.
     kernels::LossScaleRule rule() const;
 
   private:

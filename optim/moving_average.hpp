@@ -1,7 +1,8 @@
 #pragma once
 // An exponential moving average of a model's weights, which often evaluates better than the weights themselves (Polyak
 // and Juditsky 1992). PyTorch's AveragedModel with get_ema_multi_avg_fn: the first update copies the weights, each
-// later one moves the average to them by 1 - decay; buffers are the model's. It takes as much memory as the parameters.
+// later one moves the average towards them by the factor 1 - decay. Buffers are not averaged. Takes as much memory as
+// the parameters.
 //
 //     optim::MovingAverage average(parameters, {.decay = 0.999});
 //     accumulator.step(1e-3);
@@ -23,21 +24,21 @@ struct MovingAverageOptions {
 
 class MovingAverage {
   public:
-    /// Begins as a copy of the parameters; it initialises them if they have no values yet. The parameters must outlive
+    /// Starts as a copy of the parameters, which it initialises if they have no values yet. The parameters must outlive
     /// it. Errors: Error unless decay is in [0, 1); OutOfMemory.
     explicit MovingAverage(Parameters& parameters, MovingAverageOptions options = {});
     MovingAverage(const MovingAverage&) = delete;
     MovingAverage& operator=(const MovingAverage&) = delete;
 
-    /// Call it after each step, also after a skipped one, since the host does not know that it was skipped. Only queues
-    /// work. Errors: Error inside of `evaluate`.
+    /// Queues an update. Call it after each step, including skipped ones, since the host does not know that a step was
+    /// skipped. Errors: Error inside of `evaluate`.
     void update();
 
-    /// Returns the result of `work`, which sees the averages in place of the weights, to evaluate or save them. The
-    /// weights are back when it returns or throws. Inside of it, a step or anything else that would write to the
-    /// weights is refused, and so is a backward pass of earlier records. Workspace: some MB. Errors: those of `work`;
-    /// Error inside of another `evaluate`; OutOfMemory. If the device fails during the exchange, or on the way back,
-    /// weights and averages are mixed, and steps, updates and loading stay refused: build the model again.
+    /// Runs `work` with the averages in place of the weights, to evaluate or save them, and returns its result. The
+    /// weights are restored when `work` returns or throws. Inside of `work`, steps and other writes to the weights are
+    /// refused, and so is a backward pass of earlier records. Workspace: a few MB. Errors: those of `work`; Error
+    /// inside of another `evaluate`; OutOfMemory. If the device fails while weights and averages are swapped in or
+    /// back, they are mixed, and steps, updates and loading stay refused: build the model again.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {
         const Exchange exchange(*this);
@@ -47,14 +48,14 @@ class MovingAverage {
     /// The number of updates.
     std::int64_t updates() const { return updates_; }
 
-    /// Arrays "average.<path of the parameter>" and the value "average.updates"; the name of the parameters, if they
-    /// have one, follows "average". Errors: Error inside of `evaluate`.
+    /// Arrays "average.<path of the parameter>" and the value "average.updates"; if the parameters have a name, it
+    /// follows "average". Errors: Error inside of `evaluate`.
     StateDict state_dict() const;
-    /// Errors: Error if the number is missing or negative.
+    /// Errors: Error if the value is missing or negative.
     void restore(const StateValues& values);
 
   private:
-    /// The averages are the model's weights while this lives.
+    /// Swaps weights and averages for its lifetime.
     class Exchange {
       public:
         explicit Exchange(MovingAverage& average);
@@ -64,7 +65,7 @@ class MovingAverage {
 
       private:
         MovingAverage& average_;
-        Scratch scratch_;  ///< for one piece; held, so that the way back allocates nothing
+        Scratch scratch_;  ///< for one chunk; held, so that swapping back allocates nothing
     };
     void exchange(const Scratch& scratch) const;
     std::string value_name() const;

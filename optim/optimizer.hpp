@@ -1,8 +1,8 @@
 #pragma once
-// The common part of AdamW and SGD: state in flat arrays beside the parameters, one kernel call per range of parameters
-// that are treated alike, groups with hyper-parameters or rules of their own, state by name for files. Make one after
-// the model is built (its state is allocated then) and let `GradientAccumulator` call it; call `step` directly only if
-// nothing is accumulated, scaled or clipped.
+// The common part of AdamW and SGD. State lies in flat arrays parallel to the parameters, and one kernel call updates
+// each range of parameters that are treated alike. Groups may have their own hyper-parameters or rules. State has names
+// for checkpoints. Construct it after the model, since the constructor allocates its state, and let
+// `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
 //
 //     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
 //     const optim::ParameterGroup tokens_group{.pattern = "tokens.**", .rule = optim::sgd_rule({.momentum = 0.9})};
@@ -26,41 +26,41 @@
 
 namespace headroom::optim {
 
-/// Hyper-parameters of the parameters whose path matches; if several groups match, the last one counts.
+/// Hyper-parameters for the parameters whose path matches `pattern`. If several groups match, the last one applies.
 struct ParameterGroup {
     std::string pattern;  ///< see path_matches
     double learning_rate_factor = 1;
-    /// For all parameters of the group, vectors too. None: the rule's own weight decay, for matrices alone.
+    /// Applies to all parameters of the group, including vectors. None: the rule's weight decay, for matrices only.
     std::optional<double> weight_decay = std::nullopt;
-    /// The learning rate of step i, counted from 0, before the factor; null: the argument of `step`.
+    /// The learning rate of step i, counted from 0, before `learning_rate_factor`; null: the argument of `step`.
     std::function<double(std::int64_t)> schedule = nullptr;
-    /// By which the group is updated, with state of its own; null: the optimizer's.
+    /// The rule that updates the group; it has its own state. Null: the optimizer's rule.
     std::shared_ptr<const UpdateRule> rule = nullptr;
 };
 
 class Optimizer {
   public:
     /// Allocates the state of the trained parameters. Errors: Error without a rule, for a group that matches no
-    /// parameter or has a number that is negative or not finite, and for blocks of state where parameters are sharded;
-    /// OutOfMemory.
+    /// parameter or has a negative or non-finite number, or for block-wise state with sharded parameters; OutOfMemory.
     Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups = {});
     virtual ~Optimizer() = default;
     Optimizer(const Optimizer&) = delete;
     Optimizer& operator=(const Optimizer&) = delete;
 
-    /// One step with `multiplier` times the gradients, which are not changed; each trained parameter must have one (see
-    /// Parameters::fill_unreached). Weight decay applies to matrices alone, unless a group says otherwise. A multiplier
-    /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards, backward of older records is
-    /// refused. Only queues work. Parameters that were unfrozen since the last step get their state here. Errors: Error
-    /// for a learning rate that is negative or not finite, inside of `MovingAverage::evaluate`, and on one of several
-    /// ranks, whose gradients nobody has exchanged (`GradientAccumulator` does); OutOfMemory.
+    /// Queues one step with `multiplier` times the gradients, which stay unchanged. Each trained parameter must have a
+    /// gradient (see Parameters::fill_unreached). Weight decay applies to matrices only, unless a group sets its own. A
+    /// multiplier of 0 or NaN skips the step: nothing changes and the step is not counted. Afterwards, backward over
+    /// older records throws. Parameters unfrozen since the last step get their state here. Errors: Error for a negative
+    /// or non-finite learning rate, inside of `MovingAverage::evaluate`, or with several ranks, since this call does
+    /// not exchange gradients (`GradientAccumulator` does); OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
-    /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
+    /// As above with the multiplier in device memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
-    /// The parts of `step`: what changes from step to step is handed over; the device's share, which may be a graph's;
-    /// the host's count. `update_all` updates each segment and counts the step; segments may as well be updated one by
-    /// one, in any order, each once its gradients are complete and nothing needs their norm, and counted afterwards. Of
-    /// sharded parameters each rank updates its own elements, and then all have all values.
+    /// The parts of `step`. `begin_step` uploads the values that change from step to step, `update_all` is the device's
+    /// work, which a CUDA graph may hold, and `end_step` counts on the host. `update_all` updates each segment and
+    /// counts the step on the device. Alternatively, call `update_segment` for each segment in any order, once its
+    /// gradients are complete and if nothing needs their norm, then `count_step`. With sharded parameters, each rank
+    /// updates its own elements, and an all-gather then gives all ranks all values.
     void begin_step(double learning_rate);
     void update_all(const Array& multiplier);
     void update_segment(const GradientSegment& segment, const Array& multiplier);
@@ -69,36 +69,36 @@ class Optimizer {
     /// Errors: as `step`.
     void check_step(double learning_rate) const;
 
-    /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
-    /// element stands for a block; where a group has another rule, under that one's name. Only parameters that have
-    /// been trained have them: one that was frozen from the start has none. Values "adamw.steps", the number that
-    /// `steps` returns, and "adamw.calls", the number that schedules of groups count; the name of the parameters, if
-    /// they have one, follows "adamw". Waits for the device.
+    /// Arrays "adamw.first_moment.<path of the parameter>" and so on, in the parameter's shape, or [blocks] for
+    /// block-wise state; a group with another rule uses that rule's name. A parameter that was frozen from the start
+    /// has no state. Values "adamw.steps", which `steps` returns, and "adamw.calls", which the groups' schedules count.
+    /// If the parameters have a name, it follows "adamw". Waits for the device.
     StateDict state_dict() const;
-    /// Errors: Error if a number is missing or negative, or the values are of another optimizer, which it names.
+    /// Errors: Error if a value is missing or negative, or if the values belong to another optimizer; the message names
+    /// it.
     void restore(const StateValues& values);
-    /// The number of steps done, without skipped ones; bias correction uses it. The device counts, so this waits for
-    /// it: don't call it in every step. A dry run skips no step.
+    /// The number of steps done, not counting skipped ones; bias correction uses it. The count is on the device, so
+    /// this call waits for it: don't call it in every step. A dry run skips no step.
     std::int64_t steps() const;
 
-    /// What it does, as text: optimizers that differ in a number differ here. Schedules of groups are asked for the
-    /// rates of some steps.
+    /// All settings as text: optimizers with different settings have different descriptions. For the schedules of
+    /// groups, it holds the rates of some steps.
     std::string description() const;
 
     Parameters& parameters() const { return parameters_; }
-    /// Of its own rule: "adamw" or "sgd".
+    /// The name of its own rule: "adamw" or "sgd".
     const std::string& name() const { return groups_.front().rule->name(); }
 
   private:
-    /// The place of a parameter's state; `chunk` is null before it is trained.
+    /// Where a parameter's state lies; `chunk` is null until the parameter is trained.
     struct Place {
         std::size_t group = 0;                      ///< into groups_
-        const std::vector<Array>* chunk = nullptr;  ///< an array for each of the rule's
+        const std::vector<Array>* chunk = nullptr;  ///< one array for each StateSpec of the rule
         std::int64_t offset = 0;                    ///< in parameter elements
-        ShardRange own;                             ///< which of the parameter's elements, padding included, have state
+        ShardRange own;                             ///< the parameter's elements, padding included, that have state
     };
     void check_learning_rate(double learning_rate) const;
-    /// Each once, its own first.
+    /// All rules without repetition, its own first.
     std::vector<const UpdateRule*> rules() const;
     const UpdateRule& rule_of(std::size_t parameter) const { return *groups_[places_[parameter].group].rule; }
     void add_state();
@@ -111,13 +111,13 @@ class Optimizer {
     void set_steps(std::int64_t steps);
 
     Parameters& parameters_;
-    std::vector<ParameterGroup> groups_;  ///< the first one matches everything; each has its rule
+    std::vector<ParameterGroup> groups_;  ///< the first one matches everything; each has a rule
     std::vector<Place> places_;           ///< by index into Parameters::all
     std::deque<std::vector<Array>> chunks_;
     Array rates_;  ///< f64 [groups]: the learning rates of the step
     Array multiplier_;
     Array steps_;
-    std::int64_t calls_ = 0;  ///< of `step`, skipped ones too
+    std::int64_t calls_ = 0;  ///< calls of `step`, including skipped ones
 };
 
 }  // namespace headroom::optim

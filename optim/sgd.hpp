@@ -1,7 +1,7 @@
 #pragma once
 // Stochastic gradient descent, with momentum (Sutskever et al. 2013, "On the importance of initialization and momentum
-// in deep learning") or without; PyTorch's form, no dampening. One array of state per parameter, none without momentum.
-// For transformers AdamW needs less tuning: their gradients' sizes differ much.
+// in deep learning") or without, in PyTorch's form without dampening. Momentum keeps one array of state per parameter.
+// For transformers AdamW needs less tuning, since the magnitudes of their gradients differ widely.
 //
 //     optim::Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
 //     optim::GradientAccumulator accumulator(parameters, optimizer);
@@ -15,7 +15,7 @@ namespace headroom::optim {
 
 struct SgdOptions {
     double momentum = 0;
-    /// For matrices, added to their gradient; 0 for vectors, unless a group sets it.
+    /// For matrices, added to the gradient as an L2 penalty; 0 for vectors, unless a group sets it.
     double weight_decay = 0;
     bool nesterov = false;
     std::vector<ParameterGroup> groups = {};
@@ -28,8 +28,8 @@ class Sgd : public Optimizer {
     explicit Sgd(Parameters& parameters, const SgdOptions& options = {});
 };
 
-/// SGD for a group of another optimizer's. Errors: Error as `Sgd` for the numbers, or for groups, which a group has
-/// none of.
+/// SGD as the rule of a parameter group in another optimizer. Errors: Error for numbers that `Sgd` rejects, or if
+/// `options.groups` is not empty.
 std::shared_ptr<const UpdateRule> sgd_rule(const SgdOptions& options = {});
 
 }  // namespace headroom::optim

@@ -214,7 +214,7 @@ StepResult StepLedger::result() const {
 }
 
 std::vector<StepResult> StepLedger::results(std::int64_t leave) {
-    if (leave < 0) throw Error(fmt::format("accumulator: the results of {} steps can't be left", leave));
+    if (leave < 0) throw Error(fmt::format("accumulator: leave must be at least 0, got {}", leave));
     std::vector<StepResult> results;
     if (unread_ <= leave) return results;
     const std::int64_t first = steps_ - unread_, end = steps_ - leave;

@@ -1,5 +1,5 @@
 #pragma once
-// Which rank sums which of the gradients, in an exchange and wherever its memory is predicted.
+// Assigns gradients to ranks for the reduce-scatter, and for predictions of its memory.
 //
 //     for (const GradientSegment& segment : parameters.segments())
 //         elements += optim::summed_shares(parameters, segment, ranks)[rank].count;
@@ -9,8 +9,8 @@
 
 namespace headroom::optim {
 
-/// The share of a segment's gradients that each of the ranks sums: the one whose state it has; where each rank has all
-/// state, one by the segment's size.
+/// By rank, the range of a segment's gradients that the rank sums. With sharded state it is the range whose state the
+/// rank owns; otherwise the segment is divided evenly.
 std::vector<ShardRange> summed_shares(const Parameters& parameters, const GradientSegment& segment, int ranks);
 
 }  // namespace headroom::optim

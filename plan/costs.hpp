@@ -1,5 +1,5 @@
 #pragma once
-// How long recorded ops take: by rates that are assumed, or as measured on a machine.
+// The cost model: how long recorded ops take, from assumed rates or from measurements.
 //
 //     plan::Costs costs = plan::Costs::assumed(context.profile());
 //     OpTimer timer(context);
@@ -20,115 +20,117 @@
 
 namespace headroom::plan {
 
-/// Of an op's passes.
+/// Seconds of an op's passes.
 struct OpSeconds {
     double forward = 0;
-    double replay = 0;                 ///< once more, in backward
-    double backward = 0;               ///< 0 if it runs none
-    double backward_after_replay = 0;  ///< where ops have just run again for it
+    double replay = 0;                 ///< forward run again in backward
+    double backward = 0;               ///< 0 if it has no backward
+    double backward_after_replay = 0;  ///< when ops were just replayed for it
 
-    /// What a plan adds to forward and backward that run once.
+    /// Seconds added by recomputation to one forward and one backward pass.
     double added(std::uint32_t replays, bool after_replay) const {
         return replays * replay + (after_replay ? backward_after_replay - backward : 0);
     }
 };
 
-/// What a device does in a second.
+/// A device's rates per second.
 struct Rates {
-    double operations = 0;       ///< of products of f32 and f64
-    double half_operations = 0;  ///< of f16 and bf16
-    double bytes = 0;            ///< read or written
-    double op_seconds = 0;       ///< that any op takes at least
+    double operations = 0;       ///< floating-point operations of f32 and f64 products
+    double half_operations = 0;  ///< of f16 and bf16 products
+    double bytes = 0;            ///< bytes read or written
+    double op_seconds = 0;       ///< minimum seconds of any op
 };
 
-/// Where times are from.
+/// The machine and build that measured the times.
 struct Machine {
-    std::string name;  ///< of the processor, or of the GPU
-    int threads = 0;   ///< of the processor; 0: a GPU
+    std::string name;  ///< name of the processor or GPU
+    int threads = 0;   ///< threads used; 0 for a GPU
     std::string build;
 
-    /// Of a context with this profile, in this build.
+    /// The machine of a context with this profile, in this build.
     static Machine of(const Profile& profile);
 };
 
 struct TimedStep {
-    double seconds = 0;        ///< all of it
-    std::vector<OpTimes> ops;  ///< as `OpTimer::take`
+    double seconds = 0;        ///< of the whole step
+    std::vector<OpTimes> ops;  ///< from `OpTimer::take`
 };
-/// Steps that are alike.
+/// Timed steps that run the same program.
 struct TimedRun {
-    RecordedProgram program;         ///< that each micro-batch records
-    std::int64_t micro_batches = 1;  ///< in a step
+    RecordedProgram program;         ///< recorded by each micro-batch
+    std::int64_t micro_batches = 1;  ///< per step
     std::vector<TimedStep> steps;
 };
 
 class Costs {
   public:
     explicit Costs(const Rates& rates) : rates_(rates) {}
-    /// An op takes as long as its operations or its traffic of memory, whichever is longer (Williams et al. 2009,
-    /// "Roofline"). On a GPU the rates are those of its data sheet (`Profile::model`), products at 60% and memory at
-    /// 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
+    /// Assumed rates: an op takes the longer of its arithmetic and its memory traffic (Williams et al. 2009,
+    /// "Roofline"). For a GPU, 60% of the arithmetic and 80% of the memory rate of its data sheet (`Profile::model`);
+    /// for a CPU, 40 GFLOP/s per thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
 
-    /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times. One
-    /// that is like none takes as long as the nearest in shape of its name, times the ratio of what the two should
-    /// take: the sum of a share for products, one for traffic and one for any op, fitted to all that ran of the kind
-    /// (name, dtypes, ranks, layout); the last one by rates, unless the kind ran with several batches. So weights,
-    /// which a larger batch reads no oftener, count once. Nearest in shape: of the same kind, if there is one; then by
-    /// the logarithms of the ratios of their dimensions, of which the first ones, of samples, count least. Where no op
-    /// of the kind ran, the ratio is by rates. What a step takes beside its ops is so much for each byte of parameters,
-    /// and so much for each op of its micro-batches, as fits the runs best. Errors: Error if times are of another
-    /// number of ops than their program has.
+    /// Fits the model to measured runs. An op that was measured (same name, shapes, strides, dtypes) takes the mean of
+    /// its times. An unmeasured op is scaled from the nearest measured op of that name, by the ratio of the times that
+    /// the model predicts for the two. That prediction is a sum of one share for products, one for memory traffic and
+    /// one per op, fitted to all measured ops of the kind (name, dtypes, ranks, layout). The share per op stays at the
+    /// assumed rates unless the kind was measured with several batch sizes; so weights, which a larger batch does not
+    /// read more often, count once. Ops of the same kind are preferred as the nearest; among them, distance is measured
+    /// by the logarithms of the ratios of dimensions, where leading dimensions (samples) count least. If no op of the
+    /// kind was measured, the ratio is from assumed rates. The time of a step outside of ops is fitted as a time per
+    /// parameter byte plus a time per op of its micro-batches. Errors: Error if a run's number of op times differs from
+    /// its program's number of ops.
     void measure(const std::vector<TimedRun>& runs);
 
-    /// For each op.
+    /// The seconds of each op.
     std::vector<OpSeconds> of(const RecordedProgram& program) const;
-    /// Of a step of so many micro-batches, with what backward runs again.
+    /// Seconds of a step of `micro_batches`, including recomputation.
     double step_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
-    /// What `step_seconds` has beside ops.
+    /// The part of `step_seconds` outside of ops.
     double outside_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
     bool measured() const { return !kinds_.empty(); }
-    /// Share of a step's time by which measured steps differ from what is predicted of them, in the mean, of the run in
-    /// which it is most; 0 where nothing was measured. Plans that differ by less are equally fast, as far as is known.
+    /// Mean relative error of the predicted step times in the run with the largest error; 0 if nothing was measured.
+    /// Plans that differ by less are equally fast as far as the model can tell.
     double spread() const { return spread_; }
 
   private:
     friend void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
     friend Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
-    /// What an op does, whatever the machine.
+    /// An op's work, independent of the machine.
     struct Work {
         Operations operations;
         double bytes = 0;
-        bool half = false;  ///< its products are of f16 or bf16
+        bool half = false;  ///< its products are in f16 or bf16
     };
     struct Kind {
         Work work;
         OpSeconds seconds;
     };
-    using Parts = std::array<double, 3>;  ///< seconds for products, for traffic, and for any op
+    using Parts = std::array<double, 3>;  ///< seconds for products, for memory traffic, and per op
     struct Passes {
         Parts forward, backward;
     };
     static Work work_of(const RecordedProgram& program, const RecordedOp& op);
-    Passes parts(const Work& work) const;  ///< by rates
+    Passes parts(const Work& work) const;  ///< from assumed rates
     OpSeconds by_rates(const Work& work) const;
     /// Fits `shares_` to `kinds_`.
     void fit();
     OpSeconds of(const RecordedProgram& program, const RecordedOp& op) const;
 
     Rates rates_;
-    std::map<std::string, std::map<std::string, Kind>> kinds_;     ///< by name, then by shapes, strides and dtypes
-    std::map<std::string, std::map<std::string, Passes>> shares_;  ///< of parts; by name, then by a form without sizes
-    /// Of a step's seconds beside its ops: for a byte of parameters, and for an op of a micro-batch.
+    std::map<std::string, std::map<std::string, Kind>> kinds_;  ///< by name, then by shapes, strides and dtypes
+    std::map<std::string, std::map<std::string, Passes>>
+        shares_;  ///< shares of parts by name, then by form without sizes
+    /// Seconds of a step outside of ops: per byte of parameters, and per op of a micro-batch.
     double outside_per_byte_ = 0, outside_per_op_ = 0;
     double spread_ = 0;
 };
 
-/// As JSON that people can read. Errors: FileError.
+/// Writes readable JSON. Errors: FileError.
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
-/// Errors: FileError if it can't be read, is no such file, or was measured on another machine or with other threads
-/// than the profile's, or by another version; a GPU that is only simulated may stand for any.
+/// Errors: FileError if the file can't be read, is not a cost file, or was measured by another version, on another
+/// machine or with another number of threads than the profile's. A simulated GPU accepts costs of any machine.
 Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
 }  // namespace headroom::plan

@@ -1,6 +1,6 @@
 #pragma once
-// The largest batch, sequence or image that fits: a size is doubled until there is no plan for it, and then bisected.
-// For one size and several budgets, ask one `Planner`.
+// Finds the largest batch, sequence or image that fits: the size is doubled until no plan fits, then bisected. For one
+// size and several budgets, use one `Planner`.
 //
 //     const auto of_batch = [&](std::int64_t batch) { return plan::Workload{.run = run, .division = {batch}}; };
 //     if (const auto found = plan::largest(profile, 8'000'000'000, of_batch, 1, 4096))
@@ -14,9 +14,10 @@
 
 namespace headroom::plan {
 
-/// The largest size from `least` to `most` that `fits`, where whatever is smaller than one that fits does, too; empty
-/// if none does. No answer: a size that is too small to be run (a norm wants more than one value), which says nothing
-/// of larger ones. Asks about twice log2(most / least) times. Errors: Error unless 1 <= least <= most; those of `fits`.
+/// The largest size in [least, most] for which `fits` is true; empty if there is none. `fits` must be monotonic: if a
+/// size fits, so do all smaller ones. It returns no value for a size that is too small to run (a norm needs more than
+/// one value), which says nothing about larger sizes. Calls `fits` about 2 log2(most / least) times. Errors: Error
+/// unless 1 <= least <= most; those of `fits`.
 std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
                                          const std::function<std::optional<bool>(std::int64_t)>& fits);
 
@@ -25,10 +26,10 @@ struct Largest {
     Plan plan;
 };
 
-/// The largest size from `least` to `most` whose workload has a plan that reserves at most `budget` bytes, and its
-/// fastest one; empty if `least` has none. More must not take less. A workload that may be split is as small as one
-/// sample: of batches, ask without `may_split`. Takes a search for each size that it tries. Errors: as `largest_size`
-/// and `Planner`.
+/// The largest size in [least, most] whose workload has a plan that reserves at most `budget` bytes, with the fastest
+/// such plan; empty if `least` has none. Memory must not fall as the size grows. A workload that may be split fits if
+/// one sample does, so for the largest batch leave `may_split` unset. Runs one search per size tried. Errors: as
+/// `largest_size` and `Planner`.
 std::optional<Largest> largest(const Profile& profile, std::size_t budget,
                                const std::function<Workload(std::int64_t)>& workload_of_size, std::int64_t least,
                                std::int64_t most);

@@ -1,7 +1,7 @@
 #pragma once
-// Bytes in, training out: which micro-batch, and which ops run again in backward, so that a training stays within a
-// budget and is as fast as that allows. A planner rehearses the training, simulates thousands of plans of its
-// micro-batch, and rehearses the one that it answers with, so that its peak is the real one.
+// Finds the fastest way to train within a budget of bytes: the micro-batch size, and the ops to recompute in backward.
+// A planner rehearses the training, simulates thousands of plans of its micro-batch, and rehearses the plan that it
+// returns, so its peak is exact.
 //
 //     const plan::Workload workload{.run = [](Context& dry, const plan::MicroBatching& division) { steps(dry, division, 2); },
 //                                   .division = {.batch = 32}};
@@ -26,26 +26,26 @@
 namespace headroom::plan {
 
 struct Workload {
-    /// Runs what docs/memory.md asks of a rehearsal on a dry context: the first steps, a validation if there is one.
-    /// The forward pass of each micro-batch is in a `MicroBatchScope`, as `optim::GradientAccumulator` opens one.
-    /// Called once for each division that is tried and once for each plan that is rehearsed; it must do the same each
-    /// time. Where micro-batches of a step record different ops, as a generator's and a discriminator's, the last one
-    /// is planned: `Plan::kinds`. The peak is that of all of them.
+    /// Runs a rehearsal on a dry context as docs/memory.md describes: the first steps, and a validation if there is
+    /// one. The forward pass of each micro-batch must be in a `MicroBatchScope`, which `optim::GradientAccumulator`
+    /// opens. Called once for each division tried and once for each plan rehearsed; it must do the same work each time.
+    /// If the micro-batches of a step record different programs, such as a generator's and a discriminator's, the last
+    /// one is planned (`Plan::kinds`) and the peak covers all.
     std::function<void(Context& dry, const MicroBatching& division)> run = nullptr;
     MicroBatching division = {};
-    /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Those that `run`
-    /// refuses by an Error are left out. Asked once the workload has run. What is drawn then differs, the order of
-    /// samples and dropout, and results by rounding; where samples of a micro-batch depend on each other, in batch norm
-    /// or a loss over pairs, it is another training.
+    /// Whether the planner may use smaller micro-batches, and more of them per step; null: no. Called once the workload
+    /// has run. Sizes that `run` rejects with an Error are left out. Splitting changes random draws (sample order,
+    /// dropout) and rounding. If the samples of a micro-batch depend on each other, as in batch norm or a loss over
+    /// pairs, it changes the training.
     std::function<bool()> may_split = nullptr;
-    /// Ways of recomputing that are known for the model, as patterns and policies: no plan is worse than these.
+    /// Known ways of recomputing for the model, as patterns and policies: no plan is worse than these.
     std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};
-    /// Names of what the workload can do in another way, which `run` is asked for: another dtype, an `lstm`'s
-    /// checkpoints over time, another scratch budget. A plan says which of them it takes, if any.
+    /// Alternatives that `run` accepts as `MicroBatching::choice`: another dtype, an `lstm`'s checkpoints over time,
+    /// another scratch budget. A plan names the one that it uses, if any.
     std::vector<std::string> choices = {};
 };
 
-/// No plan keeps within the budget.
+/// No plan fits the budget.
 class BudgetTooSmall : public Error {
   public:
     BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all,
@@ -53,8 +53,7 @@ class BudgetTooSmall : public Error {
     std::size_t budget() const { return budget_; }
     std::size_t least() const { return least_; }        ///< `Planner::floor_bytes`
     std::size_t keep_all() const { return keep_all_; }  ///< `Planner::keep_all_bytes`
-    /// The least in micro-batches of one sample, if the workload does not let the planner choose them and somebody
-    /// asked.
+    /// The least with micro-batches of one sample; set only on request, for a workload that the planner may not split.
     std::optional<std::size_t> least_split() const { return least_split_; }
 
   private:
@@ -64,32 +63,32 @@ class BudgetTooSmall : public Error {
 
 class Planner {
   public:
-    /// Rehearses the workload, and searches for plans that are fast by these costs. Errors: Error for a workload that
-    /// runs no backward or opens no `MicroBatchScope`; as `fit`'s. What the workload recomputes by policies of its own,
-    /// or by `recomputed`, is as it says; the plan decides about the rest.
+    /// Rehearses the workload and searches for plans that are fast under `costs`. Ops that the workload recomputes by
+    /// its own policies, or by `recomputed`, stay that way; plans decide about the rest. Errors: Error for a workload
+    /// that runs no backward or opens no `MicroBatchScope`; as `fit`.
     Planner(const Profile& profile, Workload workload, Costs costs);
-    /// By costs that are assumed.
+    /// Uses assumed costs.
     Planner(const Profile& profile, Workload workload)
         : Planner(profile, std::move(workload), Costs::assumed(profile)) {}
     ~Planner();
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
 
-    /// The plan that takes least time by prediction of those that reserve at most `budget` bytes: no other budget's
-    /// plan that reserves as little is faster. One that is faster than keeping all in undivided micro-batches is so by
-    /// more than `Costs::spread`, and says by how much. Errors: BudgetTooSmall; Error if the workload keeps tensors, or
-    /// records another program than the first time; those of the workload.
+    /// The plan with the least predicted time that reserves at most `budget` bytes. No plan for another budget is
+    /// faster and reserves as little. If keeping everything in unsplit micro-batches fits, another plan is chosen only
+    /// if it saves more time than `Costs::spread`; `Plan::gain` has the saving. Errors: BudgetTooSmall; Error if the
+    /// workload keeps tensors, or records another program than the first time; errors of the workload.
     Plan fit(std::size_t budget);
-    /// For measurements: plans within the budget that together have what its plans are made of. Of each division, the
-    /// one with the least memory and the fastest.
+    /// Plans to time so that every op is measured: per division the smallest and the fastest within the budget.
     std::vector<Plan> samples(std::size_t budget);
-    /// The least budget that a plan was found for, by bytes alone: it is the same for all costs.
+    /// The smallest budget for which a plan was found. It does not depend on costs.
     std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
-    /// What the workload reserves as it is divided, if backward runs nothing again.
+    /// Bytes that the workload reserves in its own division without recomputation.
     std::size_t keep_all_bytes() const { return keep_all_.peak_bytes_reserved; }
 
-    /// For people, of one of this planner's plans: for each kind of module what is kept and what runs again, bytes at
-    /// the peak and time added, and what the peak consists of. "blocks.*.mlp" stands for the modules of all blocks.
+    /// Explains one of this planner's plans in text: for each kind of module what is kept and what is recomputed, its
+    /// bytes at the peak and the time added; then what the peak consists of. "blocks.*.mlp" stands for the modules of
+    /// all blocks.
     std::string explain(const Plan& plan) const;
 
     std::size_t plans_simulated() const { return simulated_; }
@@ -110,9 +109,9 @@ class Planner {
     Workload workload_;
     Costs costs_;
     std::vector<std::unique_ptr<Divided>> divided_;
-    std::vector<Option> options_;  ///< of all divisions, the fastest first
+    std::vector<Option> options_;  ///< over all divisions, fastest first
     Plan floor_, keep_all_;
-    std::int64_t kinds_ = 1;  ///< of micro-batches in a step
+    std::int64_t kinds_ = 1;  ///< kinds of micro-batches in a step
     std::size_t simulated_ = 0, rehearsed_ = 0;
 };
 

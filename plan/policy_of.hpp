@@ -1,5 +1,5 @@
 #pragma once
-// From what a plan says of each recorded op to rules that a context follows.
+// Converts a plan's answers per recorded op to the rules of a policy.
 //
 //     context.policy(plan::policy_of(program, answers));
 #include <span>
@@ -9,9 +9,10 @@
 
 namespace headroom::plan {
 
-/// A rule for each op that runs again. Casts in front of one op have one name, and so the answer of the last.
+/// A policy with one rule for each op that is recomputed. The casts before one op share a name, so the last one's
+/// answer applies to all of them.
 Policy policy_of(const RecordedProgram& program, std::span<const Answer> answers);
-/// True for the op that such a rule is for.
+/// Whether the rule is for this op.
 bool names(const Rule& rule, const RecordedOp& op);
 
 }  // namespace headroom::plan

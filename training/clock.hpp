@@ -1,5 +1,5 @@
 #pragma once
-// The time by which a training measures itself: `std::chrono::steady_clock::now`, or a clock that a test moves.
+// The clock that a training measures with: `std::chrono::steady_clock::now`, or a clock that a test advances.
 //
 //     training::TrainerOptions options;
 //     options.clock = [&] { return training::Moment(simulated); };  // of nanoseconds

@@ -1,6 +1,6 @@
 #pragma once
-// A task whose batches a `DataLoader` reads: training data in a shuffled order, validation data once through. You write
-// the model, its loss, and further figures of a validation.
+// A task that reads its batches through a `DataLoader`: training data in shuffled order, validation data once through.
+// You write the model, its loss and any further validation metrics.
 //
 //     class Digits final : public training::DataTask<data::ImageDataset> {
 //       public:
@@ -23,8 +23,8 @@
 //         Net net_;
 //     };
 //
-// In a dry context batches are read as usual, but without threads, and of the validation data only the batches on which
-// the memory depends.
+// In a dry context batches are read without worker threads, and a validation reads only the batches that memory depends
+// on.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -47,21 +47,21 @@
 
 namespace headroom::training {
 
-/// A batch as tensors: images [N, C, H, W] whose channels lie together, then labels [N], or masks [N, H, W] where there
-/// are some.
+/// Copies a batch to the device: images [N, C, H, W], channels-last in memory, then labels [N], or masks [N, H, W] if
+/// the batch has masks.
 std::vector<Tensor> upload(data::Feed& feed, const data::ImageBatch& batch);
 /// Inputs and targets [N, T].
 std::vector<Tensor> upload(data::Feed& feed, const data::TokenBatch& batch);
-/// Features [N, F] and targets [N, M], or [N] for one target per sample.
+/// Features [N, F] and targets [N, M], or targets [N] if there is one per sample.
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<std::int32_t>& batch);
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& batch);
 
-/// Calls `work` with what of a loader's batches is for this process, and then, where several train, `combine`. Errors:
-/// those of `work`; FileError on all of them if a FileError has left it on one.
+/// Calls `work` with this process's share of the batches, then `combine` if there are several processes. Errors: those
+/// of `work`; a FileError on one process is thrown as a FileError on all.
 void share_validation(Context& context, const std::function<void(const data::DataShard&)>& work,
                       const std::function<void(Group&)>& combine);
 
-/// The training data, the validation data, and their orders. A task keeps copies; copies of the library's data sets
+/// The training data, the validation data and the order of each. A task keeps copies; copies of the library's datasets
 /// share their samples.
 template <data::Dataset D>
 struct Datasets {
@@ -71,8 +71,8 @@ struct Datasets {
     data::Sampler in_order;  ///< of the validation data
 };
 
-/// Each training sample once per epoch, in another order each time, without a smaller batch at the end; validation
-/// samples in their order. Errors: Error if there are fewer training samples than a batch has.
+/// Visits each training sample once per epoch, in a new order each time, and drops an incomplete last batch. Validation
+/// samples keep their order. Errors: Error if there are fewer training samples than a batch needs.
 template <data::Dataset D>
 Datasets<D> shuffled(D training, D validation, std::int64_t batch, std::uint64_t seed = 0) {
     const auto order = data::Sampler::shuffled(training.size(), batch, seed, {.drop_last = true});
@@ -82,7 +82,7 @@ Datasets<D> shuffled(D training, D validation, std::int64_t batch, std::uint64_t
 
 struct DataTaskOptions {
     int workers = 0;            ///< threads that read batches
-    bool changed_data = false;  ///< as `TrainerOptions::changed_data`
+    bool changed_data = false;  ///< see `TrainerOptions::changed_data`
 };
 
 template <data::Dataset D>
@@ -96,7 +96,7 @@ class DataTask : public Task {
     std::int64_t batches_per_epoch() const override { return loader_.sampler().batches(); }
     std::int64_t validation_batches() const override { return data_.in_order.batches(); }
 
-    /// The mean of `loss`. Override it for more figures.
+    /// Returns the mean of `loss`. Override it for more metrics.
     Validation validate(const ProgressCallback& watch) override {
         MeanLoss mean;
         each_validation_batch(watch, std::tie(mean),
@@ -112,14 +112,14 @@ class DataTask : public Task {
           loader_(data_.training, data_.order, {.workers = workers_, .changed_data = options.changed_data}),
           feed_(parameters.context()) {}
 
-    /// The next batch of the training data; after the end of an epoch, of the next one. Valid until the next call.
+    /// The next training batch; continues with the next epoch after the end of one. Valid until the next call.
     const HostBatch& next() {
         auto batch = loader_.next();
         while (!batch) batch = loader_.next();
         return *batch;
     }
     data::DataLoader<D>& loader() { return loader_; }
-    /// Override it for batches of your own.
+    /// Override it for your own batch types.
     virtual Batch to_tensors(const HostBatch& batch) {
         if constexpr (requires { upload(feed_, batch); }) {
             return upload(feed_, batch);
@@ -127,9 +127,9 @@ class DataTask : public Task {
             throw Error("DataTask: there is no upload for this kind of batch; override to_tensors");
         }
     }
-    /// Calls `work` with each batch of the validation data, as tensors and as it was read. Where several processes
-    /// train, each has its share of the batches, and in the end the figures of all: `combine(group)` of each is called.
-    /// Errors: those of `work`; FileError on all processes if one can't read a batch.
+    /// Calls `work` for each validation batch, with its tensors and the batch as read. Several processes share the
+    /// batches; afterwards `combine(group)` of each metric gives all processes the total. Errors: those of `work`;
+    /// FileError on all processes if one can't read a batch.
     template <class... Figures, class Work>
     void each_validation_batch(const ProgressCallback& watch, const std::tuple<Figures&...>& figures,
                                const Work& work) {
@@ -137,7 +137,7 @@ class DataTask : public Task {
             context(), [&](const data::DataShard& share) { each_batch(watch, share, work); },
             [&](Group& group) { std::apply([&](Figures&... all) { (all.combine(group), ...); }, figures); });
     }
-    /// The same for figures that can't be combined: each process has all of the batches.
+    /// For metrics without `combine`: every process evaluates all batches.
     template <class Work>
     void each_validation_batch(const ProgressCallback& watch, const Work& work) {
         each_batch(watch, {}, work);
@@ -150,7 +150,7 @@ class DataTask : public Task {
     std::int64_t batch_size() const { return loader_.sampler().batch(); }
 
   private:
-    /// `share`: which of the validation data's batches `work` gets.
+    /// `share`: the validation batches that `work` gets.
     template <class Work>
     void each_batch(const ProgressCallback& watch, const data::DataShard& share, const Work& work) {
         if (context().dry()) return rehearse_validation(share, work);
@@ -165,7 +165,7 @@ class DataTask : public Task {
         }
     }
 
-    /// With the first two batches and the last two, since the ones between are like the second.
+    /// Runs the first two and the last two batches only: those between take the same memory as the second.
     template <class Work>
     void rehearse_validation(const data::DataShard& share, const Work& work) {
         HostBatch host;

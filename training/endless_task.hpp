@@ -1,6 +1,6 @@
 #pragma once
-// A task whose data has no end and no position: it is computed, or the same each time. Without a validation, unless you
-// write one.
+// A task with endless data that has no position, such as computed samples or one constant batch. There is no validation
+// unless you override `validate`.
 //
 //     class Line final : public training::EndlessTask {
 //       public:

@@ -1,6 +1,6 @@
 #pragma once
-// Figures over time in a file that TensorBoard draws: one file for a run, in a folder that several runs may share. Not
-// for anything but scalars.
+// Writes scalars over time for TensorBoard: one file per run, in a folder that several runs may share. Supports scalars
+// only.
 //
 //     training::EventFile events("runs/first");
 //     events.add(100, "train/loss", 2.5);
@@ -24,22 +24,22 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 std::string event_message(double seconds, std::int64_t step, std::string_view tag, float value);
 /// The first Event of a file: the format's version.
 std::string version_message(double seconds);
-/// An Event by which TensorBoard recognises a restart: it forgets the folder's older figures from that step on.
+/// An Event that marks a restart: TensorBoard drops the folder's older values from that step on.
 std::string restart_message(double seconds, std::int64_t step);
-/// A message with its length and its checksums.
+/// Frames a message with its length and checksums.
 std::string tfrecord(std::string_view message);
 
-/// Whether a file of the folder has a value of that tag at that step.
+/// Whether any file in the folder has a value for `tag` at `step`.
 bool has_event(const std::filesystem::path& folder, std::int64_t step, std::string_view tag);
 
 class EventFile {
   public:
-    /// Creates the folder, and a file in it with a name of its own. `first`: the first step that will be added. Errors:
+    /// Creates the folder and a file with a unique name in it. `first` is the first step that will be added. Errors:
     /// FileError.
     explicit EventFile(const std::filesystem::path& folder, std::int64_t first = 1);
 
     void add(std::int64_t step, std::string_view tag, double value);
-    /// Errors: FileError if something could not be written.
+    /// Errors: FileError if the file could not be written.
     void flush();
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// The memory history of a run as a file, in the format that its name ends with: .html, a page that needs nothing else;
-// .pickle, for PyTorch's memory viewer; .json, for Perfetto or chrome://tracing.
+// Writes the memory history of a run to a file. The extension selects the format: .html is a self-contained page,
+// .pickle is for PyTorch's memory viewer, .json is for Perfetto or chrome://tracing.
 //
 //     training::with_history(context, "memory.html", "keep all", [&] { session.step(); });
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace headroom::training {
 
-/// Says what is wrong with such a file's name; nothing if it is good.
+/// Describes what is wrong with a history file's name; empty if it is valid.
 std::string history_file_problem(const std::string& file);
 
-/// Runs `body`, and writes the history of the context's memory: at the end of `body`, unless `complete` is false, or at
-/// the request that ran out of memory, whose error goes on to the caller. An empty `file` writes nothing. Errors:
-/// FileError; errors of `body`.
+/// Runs `body` and writes the history of the context's memory. The file is written at the end of `body` unless
+/// `complete` is false, or at a request that runs out of memory, whose error is rethrown. An empty `file` writes
+/// nothing. Errors: FileError; errors of `body`.
 void with_history(Context& context, const std::string& file, const std::string& title,
                   const std::function<void()>& body, bool complete = true);
 

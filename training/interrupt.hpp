@@ -1,7 +1,8 @@
 #pragma once
-// Ctrl-C for a loop that asks for it: the first SIGINT, SIGTERM or SIGHUP is only noted, so that nothing is interrupted
-// halfway. A second SIGINT or SIGTERM ends the program at once, as usual; a SIGHUP does not, since a session that ends
-// sends it beside others. Signals that were ignored before, as `nohup` and shells have it, stay ignored.
+// Handles Ctrl-C in a loop that polls for it. The first SIGINT, SIGTERM or SIGHUP is only recorded, so nothing is
+// interrupted halfway. A second SIGINT or SIGTERM ends the program at once, as usual. A SIGHUP never does, since a
+// closing terminal session may send it along with other signals. Signals that were ignored before, as under `nohup`,
+// stay ignored.
 //
 //     training::Interrupt interrupt;
 //     while (!interrupt.requested()) step();
@@ -14,7 +15,7 @@ class Interrupt {
   public:
     static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP};
 
-    /// Only one may exist at a time, since signals belong to the process. Errors: Error if there is another one.
+    /// Only one may exist at a time, since signals are per process. Errors: Error if there is another one.
     Interrupt();
     ~Interrupt();
     Interrupt(const Interrupt&) = delete;
@@ -22,10 +23,10 @@ class Interrupt {
 
     /// True once a signal has come.
     bool requested() const { return signal() != 0; }
-    /// The first signal, or 0. After a SIGHUP, what is printed to a terminal or a pipe that is gone is dropped, so
-    /// SIGPIPE is ignored then.
+    /// The first signal received, or 0. After a SIGHUP, SIGPIPE is ignored, so output to a closed terminal or pipe is
+    /// dropped.
     int signal() const;
-    /// From here on signals work as usual again: for work after the loop that may be cut short.
+    /// Restores the previous signal handling, for work after the loop that may be cut short.
     void release();
 
   private:

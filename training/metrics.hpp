@@ -1,7 +1,6 @@
 #pragma once
-// Figures of a validation, added up batch by batch. Where several processes share the batches out, `combine` makes of
-// each one's figure that of all, on each of them; once, behind the last batch. `DataTask::each_validation_batch` calls
-// it.
+// Validation metrics, accumulated batch by batch. When several processes share the batches, `combine` merges the
+// results of all ranks on every rank; call it once, after the last batch. `DataTask::each_validation_batch` does so.
 //
 //     training::MeanLoss loss;
 //     training::Accuracy accuracy;
@@ -20,16 +19,16 @@
 
 namespace headroom::training {
 
-/// The mean of losses over all of their terms.
+/// The mean loss per term over all batches.
 class MeanLoss {
   public:
-    /// Of the next batch. Waits for the device.
+    /// Adds the next batch's loss. Waits for the device.
     void add(const Loss& loss) { batches_.push_back({loss.sum().item(), loss.terms()}); }
     double terms() const { return total().terms; }
-    /// NaN without terms. Added up in the order of batches.
+    /// Sums in batch order. NaN if there are no terms.
     double value() const { return total().sum / total().terms; }
-    /// Of `ranks` processes each has added every `ranks`-th batch, from that of its rank's number on. The value has the
-    /// bits that one process gets.
+    /// Merges the ranks' batches. Rank r must have added batches r, r + ranks, ... of the validation data. The result
+    /// has the same bits as with one process.
     void combine(Group& group);
 
   private:
@@ -42,7 +41,7 @@ class MeanLoss {
     std::vector<Sum> batches_;
 };
 
-/// The share of samples whose largest logit belongs to their label.
+/// The fraction of samples whose largest logit is that of their label.
 class Accuracy {
   public:
     /// `logits` [..., classes], `labels` [...] i32 or i64; labels below 0 do not count. Waits for the device. Errors:
@@ -50,7 +49,7 @@ class Accuracy {
     void add(const Tensor& logits, const Tensor& labels);
     /// 0 if nothing was added.
     double value() const { return all_ > 0 ? right_ / all_ : 0; }
-    /// "accuracy", in summaries "val_accuracy".
+    /// Named "accuracy" in logs and "val_accuracy" in summaries.
     Metric metric() const { return {"accuracy", "val_accuracy", value()}; }
     void combine(Group& group);
 
@@ -59,8 +58,8 @@ class Accuracy {
     double all_ = 0;
 };
 
-/// The classes that occur in the validation data. If only one occurs, a model that always guesses it gets full marks;
-/// people should know that.
+/// The classes that occur in the validation data. If there is only one, a model that always predicts it scores 100%, so
+/// reports carry a note.
 class ClassesSeen {
   public:
     explicit ClassesSeen(std::int64_t classes) : seen_(static_cast<std::size_t>(classes)) {}
@@ -73,31 +72,32 @@ class ClassesSeen {
 
     bool any() const;
     void combine(Group& group);
-    /// "only class cat occurs in it"; empty where several occur. `names` may lack some, or be empty.
+    /// "only class cat occurs in it"; empty if several classes occur. `names` may be shorter than the number of
+    /// classes, or empty.
     std::string note(const std::vector<std::string>& names = {}) const;
 
   private:
     std::vector<bool> seen_;
 };
 
-/// How many pixels (or samples) of each class were seen as each class.
+/// Counts of pixels (or samples) by true class and predicted class.
 class ConfusionMatrix {
   public:
     explicit ConfusionMatrix(std::int64_t classes)
         : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
 
-    /// Adds true and predicted classes, the same number of each; a pixel whose true class is negative does not count.
-    /// Errors: ShapeError for different numbers, or a class that does not exist.
+    /// Adds predicted and true classes, one of each per pixel. Pixels with a negative true class are ignored. Errors:
+    /// ShapeError if the lengths differ or a class is out of range.
     void add(std::span<const std::int64_t> predicted, std::span<const std::int32_t> truth);
     void combine(Group& group);
 
     std::int64_t count(std::int64_t truth, std::int64_t predicted) const {
         return counts_[static_cast<std::size_t>(truth * classes_ + predicted)];
     }
-    /// The mean intersection over union, over the classes that occur: the pixels that have the class in both truth and
-    /// prediction, as a share of the pixels that have it in either; 0 if no class occurs.
+    /// The mean intersection over union over the classes that occur. A class's intersection is the number of pixels
+    /// that have it in both truth and prediction; its union is the number that have it in either. 0 if no class occurs.
     double mean_iou() const;
-    /// The share that lies on the diagonal; 0 if nothing was added.
+    /// The fraction of correct predictions; 0 if nothing was added.
     double accuracy() const;
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// What is drawn outside of a training's micro-batches: by the number of what it is for, whoever computes that and
-// whenever, and never what a micro-batch draws.
+// Random numbers for work outside of a training's micro-batches. They depend only on the number of the batch they are
+// drawn for, not on the process or the time, and never overlap with the draws of micro-batches.
 //
 //     const training::NumberedDraws draws(context, training::NumberedDraws::Of::validations, 3);
 //     const Tensor noise = randn(context, {8, 2});           // the same for this batch of each validation
@@ -10,10 +10,10 @@
 
 namespace headroom::training {
 
-/// For one batch. The context's random counter is as before when it ends.
+/// Sets the context's random counter for one batch; the destructor restores it.
 class NumberedDraws {
   public:
-    /// Where their numbers begin.
+    /// The purpose of the draws; its value is the first counter.
     enum class Of : std::uint64_t { batches = std::uint64_t{1} << 62, validations = std::uint64_t{1} << 63 };
 
     NumberedDraws(Context& context, Of of, std::int64_t number)

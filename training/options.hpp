@@ -1,5 +1,5 @@
 #pragma once
-// The options of a training: its length, its steps, and what it recomputes, validates and writes.
+// Options of a training: length, steps, recomputation, validation and files.
 //
 //     const training::TrainerOptions options{.batch = 64,
 //                                            .epochs = 5,
@@ -30,25 +30,25 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(Parameters
 MakeOptimizer adamw(const optim::AdamWOptions& options = {});
 MakeOptimizer sgd(const optim::SgdOptions& options = {});
 
-/// A way of recomputing: policies by module path, under a name. Without policies, one that the task knows by its name.
+/// A named way of recomputing: policies by module path. If `policies` is empty, `Task::recompute` implements the name.
 struct Recompute {
     std::string name;
-    std::string what;  ///< what backward computes again, for people
+    std::string what;  ///< description of what backward recomputes, for messages
     std::vector<std::pair<std::string, Policy>> policies;
 };
 
-/// How people set an option, for messages: `.batch = 4`, or `--batch 4` where a program has flags. `name` is a field of
-/// `TrainerOptions` or of its schedule ("peak", "warmup_steps"), "memory_limit" or "graphs"; or "device", for a device
+/// How messages spell an option: `.batch = 4`, or `--batch 4` in a program with flags. `name` is a field of
+/// `TrainerOptions` or of its schedule ("peak", "warmup_steps"), "memory_limit", "graphs", or "device" for a device
 /// with a number of bytes.
 using Spelling = std::function<std::string(const std::string& name, const std::string& value)>;
 /// `.batch = 4`, and `.batch` for an empty value.
 std::string spell_field(const std::string& name, const std::string& value);
 
 struct TrainerOptions {
-    /// The name of the training in its checkpoints: only a training of the same name resumes them.
+    /// The training's name in its checkpoints. Only a training with the same name can resume them.
     std::string name = "training";
-    /// The first segment of all parameters' paths, such as "critic"; empty: none. Trainings that share a context have
-    /// one each.
+    /// First segment of all parameter paths, such as "critic"; empty: none. Trainings that share a context need
+    /// different ones.
     std::string parameters = {};
 
     std::int64_t batch = 32;                 ///< samples in a micro-batch
@@ -56,52 +56,53 @@ struct TrainerOptions {
     std::int64_t epochs = 1;                 ///< passes over the training data
     std::optional<std::int64_t> steps = {};  ///< optimizer steps, instead of `epochs`
     MakeOptimizer optimizer = adamw();
-    /// The learning rate; where `decay_steps` is 0, it falls until the last step.
+    /// The learning rate. If `decay_steps` is 0, the decay lasts until the last step.
     optim::Schedule schedule{.decay = optim::Decay::cosine};
     double clip = 0;  ///< largest gradient norm; 0: none
-    /// What each of several processes has its share of alone. `Shard::gradients` also alone: the same bits then.
+    /// What is sharded across processes. `Shard::gradients` also works with one process and then gives the same bits.
     Shard shard = Shard::none;
-    /// Decay of a moving average of the weights (`optim::MovingAverage`), which validations and the task's `end` see in
-    /// their place, so that `best` goes by it; 0: none. Files have weights and averages.
+    /// Decay of a moving average of the weights (`optim::MovingAverage`); 0: none. Validations and `Task::end` use the
+    /// averages, so `best` refers to them. Checkpoints hold weights and averages.
     double average = 0;
     std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
-    std::vector<Recompute> recomputes = {};  ///< from keeping all to the least memory
-    std::string recompute = {};              ///< the name of one of them; empty: policies are the context's
-    /// Bytes that the training may reserve at its peak: `Trainer::plan` finds the fastest micro-batch, and what to
-    /// recompute, that keep within them. 0: the options say.
+    std::vector<Recompute> recomputes = {};  ///< from keeping everything to the least memory
+    std::string recompute = {};              ///< name of one of `recomputes`; empty: the context's policies
+    /// Bytes that the training may reserve at its peak. `Trainer::plan` chooses the micro-batch and the recomputation
+    /// that make it fastest within them. 0: no budget; `batch` and `recompute` apply.
     std::size_t budget = 0;
-    std::optional<plan::Costs> costs = {};  ///< that plans go by; none: rates that are assumed
-    /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless an op couples the samples
-    /// of its micro-batch (`OpInfo::couples_samples`: batch norm). A training that is resumed keeps its micro-batch,
-    /// and so does a task whose samples are not independent.
+    std::optional<plan::Costs> costs = {};  ///< cost model for plans; none: assumed rates
+    /// Whether a plan may split a step's samples into smaller micro-batches. Empty: yes, unless an op couples the
+    /// samples of a micro-batch (`OpInfo::couples_samples`: batch norm). A resumed training and a task whose samples
+    /// are not independent always keep their micro-batch.
     std::optional<bool> split_batch = {};
-    /// What whole micro-batches recompute (`Context::policy`) is by this plan, which files of the training have, too.
-    /// `Trainer::apply` sets it.
+    /// The recomputation plan in force (as `Context::policy` for each whole micro-batch). Set by `Trainer::apply`;
+    /// saved with the training.
     std::optional<plan::Plan> plan = {};
-    /// `budget`, or what the plan was made for; 0: none. It is a limit while the training runs.
+    /// `budget`, or else the budget that the plan was made for; 0: none. Enforced while the training runs.
     std::size_t limit() const { return budget > 0 || !plan ? budget : plan->budget; }
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
     std::int64_t validate_every = 0;
-    std::int64_t patience = 0;  ///< ends after this many validations in a row without a lower loss; 0: never
+    std::int64_t patience = 0;  ///< stops after this many validations in a row without a lower loss; 0: never
 
-    std::string resume = {};      ///< a file of `save` or `best`, from which the training goes on; empty: it begins
-    bool changed_data = false;    ///< resumes although the data has another number of samples
-    std::string save = {};        ///< file that the training is saved to at the end, and at Ctrl-C
-    std::int64_t save_every = 0;  ///< steps between further saves; 0: none
-    std::string best = {};        ///< file that the training is saved to whenever a validation loss is the least so far
-    std::function<StateValues()> values = {};  ///< the program's own, kept beside the training in its files
-    std::int64_t stop_after = -1;  ///< ends after this many steps of this run, as Ctrl-C does; below 0: does not
-    bool handle_signals = true;    ///< SIGINT, SIGTERM, SIGHUP end a training after its step; a second one at once
+    std::string resume = {};                   ///< checkpoint to resume (`save` or `best`); empty: starts from scratch
+    bool changed_data = false;                 ///< resumes even if the number of samples has changed
+    std::string save = {};                     ///< checkpoint written at the end and at Ctrl-C
+    std::int64_t save_every = 0;               ///< steps between saves during the training; 0: none
+    std::string best = {};                     ///< checkpoint written at each new lowest validation loss
+    std::function<StateValues()> values = {};  ///< extra values of the program, saved in its checkpoints
+    std::int64_t stop_after = -1;              ///< ends this run after so many steps, as Ctrl-C does; negative: never
+    bool handle_signals =
+        true;  ///< SIGINT, SIGTERM or SIGHUP end a training after the current step; a second one at once
 
     bool print = true;                ///< progress and results, on standard output
-    std::string unit = "samples";     ///< of throughput: "tokens"
-    std::int64_t units = 1;           ///< in a sample
-    std::string log = {};             ///< file for the figures of every step, a JSON object in each line
-    std::string tensorboard = {};     ///< folder for the same figures as TensorBoard reads them
-    std::string memory_history = {};  ///< file for the memory's history, as `with_history`
+    std::string unit = "samples";     ///< unit of throughput, such as "tokens"
+    std::int64_t units = 1;           ///< units per sample
+    std::string log = {};             ///< file for each step's figures, one JSON object per line
+    std::string tensorboard = {};     ///< folder for the same figures as TensorBoard events
+    std::string memory_history = {};  ///< file for the memory history; see `with_history`
     Spelling spell = spell_field;
-    /// By which rates, the time that is left and looks at results go.
+    /// Clock for rates, remaining time and the polling of results.
     Clock clock = std::chrono::steady_clock::now;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// One training on one context: a task's model with optimizer, accumulator and schedule, step by step. The same code
-// rehearses on a dry context and trains on a real one, which is why the predicted peak is the real one. A `Trainer`
-// also takes care of progress, files and signals.
+// Trains one task on one context, step by step: owns the model, the optimizer, the accumulator and the schedule. The
+// same code rehearses on a dry context and trains on a real one, so the predicted peak is the real one. `Trainer` adds
+// progress, files and signals.
 //
 //     training::Session session(context, training::task<Digits>(images), options);
 //     for (int i = 0; i < 10; ++i) session.step();
@@ -22,11 +22,11 @@
 
 namespace headroom::training {
 
-/// A file of a batch can't be read. The training is as before the step or the validation, and can be saved.
+/// A file of a batch can't be read. The training is in the state before the step or the validation and can be saved.
 class UnreadableBatch : public FileError {
   public:
     explicit UnreadableBatch(const FileError& error);
-    /// It is an image that is damaged.
+    /// True if the file is a damaged image.
     bool image() const { return image_; }
 
   private:
@@ -35,73 +35,76 @@ class UnreadableBatch : public FileError {
 
 class Session {
   public:
-    /// Begins as the task does, or at the checkpoint in `options`. Errors: FileError or Error if the checkpoint has
-    /// another model or other data; Error for options out of range.
+    /// Starts from the task's initial state, or from the checkpoint that `options` name. Errors: FileError or Error if
+    /// the checkpoint is for another model or other data; Error for options out of range.
     Session(Context& context, const MakeTask& make_task, TrainerOptions options);
 
-    /// The most steps whose results are kept.
+    /// Results of at most this many steps are kept.
     static constexpr std::int64_t kKeptResults = 100;
 
-    /// One optimizer step over `accumulate` micro-batches, those of all ranks. Only queues it; `results` has its
-    /// outcome. Errors: also UnreadableBatch, on all ranks if one has met it.
+    /// Queues one optimizer step over `accumulate` micro-batches, counted over all ranks; `results` returns its
+    /// outcome. Errors: also UnreadableBatch, thrown on all ranks if any rank meets it.
     void step();
-    /// Steps done, skipped ones and those before a resume included.
+    /// Steps done, including skipped ones and those before a resume.
     std::int64_t steps_done() const { return steps_done_; }
     /// Steps of the whole training.
     std::int64_t steps() const { return steps_; }
-    /// The learning rate of the step with this number, counted from 1.
+    /// The learning rate of step number `step`, counted from 1.
     double learning_rate(std::int64_t step) const { return options_.schedule(step - 1); }
-    /// The results of the steps since the last call, without the last `leave` steps; at most `kKeptResults`. Waits
-    /// until the device has done these steps. Errors: Error if the loss or the gradients of a step were not finite,
-    /// naming it and the first module whose output was not; nothing was updated from that step on.
+    /// The results of the steps since the last call, except the last `leave` ones; at most `kKeptResults`. Waits until
+    /// the device has finished these steps. Errors: Error if the loss or the gradients of a step were not finite; it
+    /// names the step and the first module with a non-finite output. Nothing is updated from that step on.
     std::vector<optim::StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_->unread(); }
 
-    /// Over the validation data, in evaluation mode, with the averaged weights if there are some. Changes nothing of
-    /// the training. Errors: also UnreadableBatch.
+    /// Evaluates the validation data in evaluation mode, with the averaged weights if there are any. Leaves the state
+    /// of the training unchanged. Errors: also UnreadableBatch.
     Validation validate(const ProgressCallback& watch = [](std::int64_t, std::int64_t) {});
     /// The number of batches of a validation.
     std::int64_t validation_batches() const { return task_->validation_batches(); }
     /// Steps between validations; 0: only after the last step.
     std::int64_t validate_every() const { return options_.validate_every; }
-    /// Whether its loss is below every earlier one, including those before a resume; remembers it if so.
+    /// Whether the validation's loss is below all earlier ones, including those before a resume; if so, it is the new
+    /// best.
     bool is_best(const Validation& validation);
-    /// The number of validations since the best one, or since the beginning.
+    /// The number of validations since the best one, or since the start if there is none.
     std::int64_t validations_since_best() const { return since_best_; }
-    /// Runs the task's `end`, in evaluation mode, with the averaged weights if there are some.
+    /// Runs `Task::end` in evaluation mode, with the averaged weights if there are any.
     void end();
-    /// How long steps have waited for their batches so far.
+    /// Seconds that steps have spent waiting for batches so far.
     double loading_seconds() const { return loading_seconds_; }
 
-    /// Written by rank 0.
+    /// Saves the training to a checkpoint at `path`. With several ranks, all call it and rank 0 writes the file.
     void save(const std::string& path);
-    /// The bytes of that file, in place of what `file` held. Errors: Error if state is sharded.
+    /// Replaces the contents of `file` by the bytes that `save` would write. Errors: Error if state is sharded.
     void copy(std::vector<char>& file);
-    /// Whether each rank has all of the state by itself.
+    /// Whether state is sharded across ranks, so that no rank has all of it.
     bool sharded() const { return parameters_.shards() > 1; }
-    /// SHA-256 over parameters, optimizer state, averages and random position.
+    /// SHA-256 over the parameters, optimizer state, averages and random state.
     std::string state_sha256();
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
-    /// True if the task says that its micro-batches stay whole.
+    /// True if the task's samples depend on each other (`Task::samples_are_independent`), so that plans keep its batch
+    /// whole.
     bool keeps_batch() const { return !task_->samples_are_independent(); }
-    /// True if that is so, or an op of the steps so far couples the samples of a micro-batch, so that other
-    /// micro-batches are another step.
+    /// True if `keeps_batch`, or if an op so far couples the samples of a micro-batch (batch norm). Another micro-batch
+    /// size then changes the step.
     bool couples_samples() const;
-    /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
+    /// Why some of the training could not run as CUDA graphs; empty if all of it did, or if graphs are off.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
-    /// By rank, numbers that are the same for ranks which do the same work: as many micro-batches, as large shares.
+    /// By rank: its number of micro-batches, its number of validation batches, 1 if it has the last of these, then the
+    /// sizes of its shards. Ranks with equal entries do the same work.
     std::vector<std::vector<std::int64_t>> work_of_ranks();
     std::size_t allocated_bytes(Category category) const;
 
   private:
-    /// Without gradients, in evaluation mode, with the averaged weights if there are some.
+    /// Runs `work` without gradients, in evaluation mode, with the averaged weights if there are any.
     template <class Work>
     auto evaluating(Work work);
     class Description;
-    /// The position of data and random numbers at the beginning of a step.
+    /// The positions in the data and in the random numbers at the start of a step.
     struct Start {
         StateValues order;
         std::uint64_t random_counter = 0;
@@ -122,9 +125,9 @@ class Session {
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
-    PolicyScope policies_;  ///< a training's own end with it
-    Group* group_;          ///< null alone
-    std::uint64_t seed_;    ///< of the context before a resume
+    PolicyScope policies_;  ///< dropped at the end of the training
+    Group* group_;          ///< null with one process
+    std::uint64_t seed_;    ///< the context's seed before a resume
     TrainerOptions options_;
     Parameters parameters_;
     std::unique_ptr<Task> task_;
@@ -135,13 +138,13 @@ class Session {
     std::int64_t steps_ = 0;
     std::int64_t steps_done_ = 0;
     double loading_seconds_ = 0;
-    std::optional<double> best_;  ///< the least validation loss
+    std::optional<double> best_;  ///< the lowest validation loss
     std::int64_t since_best_ = 0;
-    std::deque<Start> unread_;  ///< of the steps whose results are unread
+    std::deque<Start> unread_;  ///< starts of the steps whose results are unread
 };
 
-/// The plan of the training that `resume` names; none if it was saved without one. Errors: Error if there is no such
-/// file, or its plan is damaged.
+/// The plan saved in the checkpoint that `options.resume` names; none if it was saved without one. Errors: Error if
+/// there is no such file, or if its plan is damaged.
 std::optional<plan::Plan> saved_plan(const TrainerOptions& options);
 
 }  // namespace headroom::training

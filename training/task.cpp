@@ -6,7 +6,7 @@
 namespace headroom::training {
 
 void Task::divide(const data::DataShard& /*share*/) {
-    throw Error("the task's data can't be shared out among processes: it does not override Task::divide");
+    throw Error("the task can't divide its data among processes; override Task::divide");
 }
 
 void Task::figure(std::string_view name, const Loss& figure) const {

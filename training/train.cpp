@@ -81,7 +81,7 @@ StepCounts operator-(const StepCounts& a, const StepCounts& b) {
             a.sent_bytes - b.sent_bytes, a.exchanges - b.exchanges};
 }
 
-/// What each of the processes has to say of itself, on all of them.
+/// Gathers every rank's report on all ranks.
 std::vector<RankReport> gather_ranks(Group& group, const RankReport& own) {
     static_assert(std::is_trivially_copyable_v<RankReport>);
     std::vector<RankReport> ranks;
@@ -92,7 +92,7 @@ std::vector<RankReport> gather_ranks(Group& group, const RankReport& own) {
 
 }  // namespace
 
-/// What a training tells while it runs.
+/// Reports progress.
 class Trainer::Reporter {
   public:
     Reporter(Session& session, const Trainer& trainer)

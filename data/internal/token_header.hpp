@@ -1,6 +1,6 @@
 #pragma once
-// Headers that some programs write before the numbers of a file of tokens: NumPy's .npy and llm.c's. Without them a
-// file has numbers alone; tokens that look like a header would be trained on.
+// Skips the headers of token files from NumPy (.npy) and llm.c. Otherwise a header would be read as tokens and trained
+// on.
 //
 //     std::span<const std::byte> numbers = token_numbers(file.bytes(), "train.npy", TokenFormat::u16);
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace headroom::data {
 
-/// The numbers of such a file, or all of `file`. Errors: FileError if a header is damaged, or says that the numbers
-/// have another format; also for archives, which begin like none of these.
+/// The part of `file` after the header, or all of it if there is none. Errors: FileError for a damaged header, a header
+/// that states another format, or an archive.
 std::span<const std::byte> token_numbers(std::span<const std::byte> file, const std::filesystem::path& path,
                                          TokenFormat format);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the MPI plug-in exports: a table of functions in C, for the plug-in alone is compiled against the MPI that is
-// installed, and those have no common ABI.
+// The MPI plug-in's exports: a table of C functions. MPI implementations have no common ABI, so only the plug-in is
+// compiled against the installed one.
 //
 //     const auto* mpi = reinterpret_cast<const headroom_mpi_table* (*)()>(dlsym(library, "headroom_mpi"))();
 #include <cstddef>
@@ -13,9 +13,10 @@ struct headroom_mpi_extent {
 
 struct headroom_mpi_table {
     int version;  ///< kMpiPluginVersion
-    /// Starts MPI; the rank and the number of ranks, of all and of this machine's. Null, or why not; the text stays.
+    /// Starts MPI and returns the rank and the number of ranks, globally and on this machine. Returns null, or a
+    /// permanent text with the error.
     const char* (*start)(int* rank, int* ranks, int* local_rank, int* local_ranks);
-    /// See headroom::Group::exchange. Null, or why not.
+    /// See headroom::Group::exchange. Returns null, or the error's text.
     const char* (*exchange)(const unsigned char* send, const headroom_mpi_extent* sends, unsigned char* receive,
                             const headroom_mpi_extent* receives);
     void (*finish)();

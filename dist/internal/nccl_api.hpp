@@ -1,6 +1,6 @@
 #pragma once
-// NCCL's functions, found at run time, and of nccl.h what they need: no build asks for that header, whose declarations
-// tests/dist/nccl_library_test.cpp compares with these.
+// NCCL's functions, loaded at run time, with the declarations that they need from nccl.h. No build requires that
+// header; tests/dist/nccl_library_test.cpp compares its declarations with these.
 //
 //     const NcclApi api = load_nccl({"libnccl.so.2"});
 //     if (api.group_start() != kNcclSuccess) ...
@@ -22,7 +22,7 @@ inline constexpr int kNcclUint8 = 1;  ///< ncclDataType_t
 struct NcclId {
     char internal[128] = {};
 };
-/// ncclConfig_t as NCCL 2.14 had it: a later one, told of the version, takes its defaults for the rest.
+/// ncclConfig_t of NCCL 2.14. Later versions read `version` and use defaults for newer fields.
 struct NcclConfig {
     std::size_t size = sizeof(NcclConfig);
     unsigned magic = 0xcafebeef;
@@ -49,12 +49,12 @@ struct NcclApi {
     const char* (*get_last_error)(NcclCommunicator* comm) = nullptr;
 };
 
-/// The files to try: the one that HEADROOM_NCCL names, else libnccl.so.2 on the loader's path, then where the build
-/// found it.
+/// The libraries to try: the one that HEADROOM_NCCL names, else libnccl.so.2 on the loader's path, then the one that
+/// the build found.
 std::vector<std::string> nccl_libraries();
 
-/// See `NcclOptions::libraries`. Errors: DeviceError if none can, it lacks a function, or it is older than
-/// NCCL 2.14, the first whose calls can be left waiting.
+/// Loads NCCL; see `NcclOptions::libraries`. Errors: DeviceError if no library can be opened, if it lacks a function,
+/// or if it is older than NCCL 2.14, the first version with non-blocking calls.
 NcclApi load_nccl(const std::vector<std::string>& libraries = {});
 
 }  // namespace headroom::dist

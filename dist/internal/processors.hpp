@@ -1,5 +1,5 @@
 #pragma once
-// The processors on which a process may run, and which ranks share them.
+// The processors on which a process may run, and the number of ranks that share them.
 //
 //     const Processors allowed = Processors::allowed();
 //     const int threads = std::max(1, allowed.count() / allowed.sharing(*group));
@@ -12,15 +12,16 @@
 namespace headroom::dist {
 
 struct Processors {
-    std::string machine;  ///< that they are of
+    std::string machine;  ///< the machine of these processors
     cpu_set_t set;
 
-    /// Of this process, by its affinity.
+    /// The processors in this process's affinity mask.
     static Processors allowed();
     static int of_machine();
     /// At least 1.
     int count() const;
-    /// Of the ranks, this one included, those that may run on one of them, too. All ranks call it.
+    /// The number of ranks, including this one, that may run on at least one of these processors. All ranks must call
+    /// it.
     int sharing(Group& hosts) const;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
-// The watch over the ranks of a job. A rank that waits for another one, in MPI, in a kernel of NCCL's or for a socket,
-// can't look after that one itself. So each process has a thread that tells rank 0 how far its main thread has come
-// (memory/progress.hpp), over a connection of its own; rank 0 decides (watch_verdict.hpp), and a verdict ends all
-// processes. Beginning is bounded, too: JoinDeadline.
+// Watches the ranks of a job. A rank that waits for another one, in MPI, in an NCCL kernel or on a socket, can't check
+// on it at the same time. So a thread in each process reports the progress of its main thread (memory/progress.hpp) to
+// rank 0 over its own connection. Rank 0 decides (watch_verdict.hpp), and a verdict ends all processes. JoinDeadline
+// limits the time to join.
 //
 //     const JoinDeadline deadline(rank, "4 ranks", /*seconds=*/300);      // MPI starts
 //     std::string why_not;
@@ -29,11 +29,11 @@ struct pollfd;  // <poll.h>
 
 namespace headroom::dist {
 
-/// Ends this process with one line unless it is destroyed before so many seconds have passed. Time that the process is
-/// suspended for does not count.
+/// Ends this process with a one-line message unless it is destroyed within `seconds`. Time during which the process is
+/// suspended does not count.
 class JoinDeadline {
   public:
-    /// `ranks`: for the line, such as "4 ranks". Rank 0 is the first to speak; its end is that of the others.
+    /// `ranks` is for the message, such as "4 ranks". Rank 0 reports first, and its end ends the others.
     JoinDeadline(int rank, const std::string& ranks, double seconds);
     ~JoinDeadline();
     JoinDeadline(const JoinDeadline&) = delete;
@@ -48,54 +48,53 @@ class JoinDeadline {
 
 class Watch : public std::enable_shared_from_this<Watch> {
   public:
-    /// Begins to watch the calling thread, on each of the `hosts`, which all call it. `first_host`: where rank 0 is
-    /// reached; "" lets rank 0 name all addresses of its machine. `patience`: seconds that ranks wait for one that does
-    /// not move. If a rank can't reach rank 0 within `meeting` seconds, all have the reason in `why_not`, and no watch
-    /// over each other, only over what each looks after.
+    /// Starts watching the calling thread; all ranks of `hosts` must call it. `first_host`: the host of rank 0; with ""
+    /// rank 0 announces all addresses of its machine. `patience`: seconds that ranks wait for one without progress. If
+    /// a rank can't reach rank 0 within `meeting` seconds, all ranks get the reason in `why_not`; they then do not
+    /// watch each other, only the groups given to `look_after`.
     static std::shared_ptr<Watch> begin(Group& hosts, const std::string& first_host, double patience,
                                         std::string& why_not, double meeting = 10);
-    /// Tells the others that this rank has finished, unless an error is on its way.
+    /// Reports that this rank has finished, unless an exception is in flight.
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    /// The group, which NCCL is asked about every second or so, until nobody has it any more: a failure ends this
-    /// process. It is aborted before the process ends, for whatever reason.
+    /// Returns the group and polls it for NCCL failures about every second until its last owner releases it. A failure
+    /// ends this process. The group is aborted before the process ends for any reason.
     std::shared_ptr<Group> look_after(std::shared_ptr<NcclGroup> group);
 
   private:
-    /// `connections`: rank 0 has one to each other rank, by rank, and another rank one to rank 0; none without a watch
-    /// over each other.
+    /// `connections`: on rank 0, one to each other rank, by rank; on other ranks, one to rank 0; none if ranks do not
+    /// watch each other.
     Watch(int rank, std::vector<Socket> connections, double patience);
 
     void run();
     void watch_others();
     void hear(WatchedRanks& ranks, int rank);
     void report_to_first();
-    /// Beats, until this rank or rank 0 leaves. Errors: PeerGone.
+    /// Sends beats until this rank or rank 0 leaves. Errors: PeerGone.
     void keep_reporting();
-    /// Until something comes, a tick has passed, or this rank leaves.
+    /// Waits until data arrives, a tick has passed, or this rank leaves.
     std::vector<pollfd> wait() const;
     Beat beat() const;
     void look_after_groups();
-    /// Says it to all, and lets them close their connections first: to close one of which something is unread would
-    /// lose what was said last.
+    /// Sends a last frame to all and lets them close first: closing a connection with unread data would lose the frame.
     void part(std::string_view frame);
     [[noreturn]] void end(const std::string& line);
 
     const memory::Progress& main_;
-    const std::atomic<std::uint64_t>& exchanges_;  ///< of the same thread
+    const std::atomic<std::uint64_t>& exchanges_;  ///< exchanges of the same thread
     int rank_;
     std::vector<Socket> connections_;
     double patience_, tick_;
-    int exceptions_;  ///< that were on their way at the start
+    int exceptions_;  ///< exceptions in flight at the start
     WatchedTime time_;
     std::mutex mutex_;
-    std::vector<NcclGroup*> groups_;         ///< those that live
-    std::optional<Deadline> failing_since_;  ///< a group fails
+    std::vector<NcclGroup*> groups_;         ///< live groups
+    std::optional<Deadline> failing_since_;  ///< since when a group has been failing
     std::atomic<bool> leaving_ = false;
     bool in_order_ = true;  ///< read once `leaving_` is true
-    Descriptor wake_;       ///< an eventfd that says so
+    Descriptor wake_;       ///< an eventfd that signals it
     std::thread thread_;
 };
 

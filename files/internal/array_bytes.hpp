@@ -1,5 +1,5 @@
 #pragma once
-// The elements of an array as files have them.
+// An array's elements as bytes for files.
 #include <vector>
 
 #include <headroom/core/context.hpp>
@@ -7,7 +7,8 @@
 
 namespace headroom::files {
 
-/// Row-major, in the host's memory. Of a piece all ranks call it, and each gets the whole.
+/// Copies the elements to host memory in row-major order. For a shard all ranks must call it, and each gets the whole
+/// tensor.
 std::vector<char> bytes_of(Context& context, const NamedArray& entry);
 
 }  // namespace headroom::files

@@ -13,7 +13,7 @@
 
 namespace headroom::files {
 
-/// Far above any real header; keeps a lying length from allocating.
+/// Far above any real header; bounds allocation for a false length.
 inline constexpr std::uint64_t kLargestHeader = 100'000'000;
 
 [[noreturn]] void refuse_safetensors(const std::filesystem::path& path, const std::string& what);
@@ -26,7 +26,8 @@ struct SafetensorsHeader {
 /// Errors: FileError unless the tensors fill `data_bytes` without overlap or gap.
 SafetensorsHeader parse_header(const std::filesystem::path& path, const std::string& text, std::uint64_t data_bytes);
 
-/// The files of an index by the names of their tensors. Errors: FileError unless it is one, and names files beside it.
+/// The part file of each tensor name in an index. Errors: FileError unless the text is an index that names files next
+/// to it.
 std::map<std::string, std::string> parse_index(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace headroom::files

@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 (FIPS 180-4), piece by piece.
+// Incremental SHA-256 (FIPS 180-4).
 //
 //     Sha256 hash;
 //     hash.add("abc");
@@ -21,7 +21,7 @@ class Sha256 {
 
     void add(const void* data, std::size_t bytes);
     void add(std::string_view text) { add(text.data(), text.size()); }
-    /// 64 hexadecimal digits. The last call.
+    /// The digest as 64 hexadecimal digits. Must be the last call.
     std::string hex();
 
   private:

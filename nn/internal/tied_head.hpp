@@ -1,5 +1,5 @@
 #pragma once
-// Heads that are the token table, of which files may have a second copy.
+// Checks heads that are tied to the token table; files may hold a second copy.
 #include <string_view>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace headroom::nn {
 
-/// Errors: Error if the file has both, and they are not the same: our model has one in place of both.
+/// Errors: Error if the file has both and they differ, since the model has one tensor for both.
 inline void expect_tied(const files::SafetensorsFile& file, std::string_view head, std::string_view table) {
     const files::SafetensorsEntry *const own = file.find(head), *const shared = file.find(table);
     if (!own || !shared || file.equal(*own, *shared)) return;

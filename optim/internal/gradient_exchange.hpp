@@ -1,11 +1,11 @@
 #pragma once
-// What ranks do with their gradients. With Shard::gradients those of each micro-batch go to their owners while backward
-// makes the rest, and their memory back; owners add them up in the order of micro-batches, one at a time, so that sums
-// have the same bits with any number of ranks. Else each rank sums its own, and in the last round these sums are added
-// up in the order of ranks.
+// Exchanges gradients between ranks. With Shard::gradients each micro-batch's gradients are sent to their owners while
+// backward computes the rest, and their memory is freed. Owners add them one at a time in the order of micro-batches,
+// so the sums have the same bits with any number of ranks. Otherwise each rank sums its own gradients, and in the last
+// round the ranks' sums are added in rank order.
 //
-// On a GPU two segments may be on their way while backward makes the next one, which then waits for the first of them:
-// so memory is given back in the order of one queue, and a dry run can count it.
+// On a GPU two segments may be in flight while backward computes the next one, which then waits for the first of them.
+// Memory is therefore freed in the order of one queue, and a dry run can count it.
 //
 //     GradientExchange exchange(parameters);
 //     exchange.begin_round(/*first=*/true, /*present=*/3);
@@ -26,18 +26,20 @@ class GradientExchange {
     GradientExchange(const GradientExchange&) = delete;
     GradientExchange& operator=(const GradientExchange&) = delete;
 
-    /// Whether each round of micro-batches is one of exchanges, and not only the last one of a step.
+    /// Whether gradients are exchanged in every round of micro-batches, not only in the last one of a step.
     bool in_each_round() const { return sharded_; }
-    /// A round of micro-batches, which the first `present` ranks have; `first`: of its step.
+    /// Begins a round, in which the first `present` ranks have a micro-batch each; `first`: whether it is the first of
+    /// its step.
     void begin_round(bool first, int present);
-    /// In any order; they go in that of memory. Outside of a round nothing happens.
+    /// Marks a segment as complete. Segments may complete in any order; they are sent in memory order. Does nothing
+    /// outside of a round.
     void complete(const GradientSegment& segment);
-    /// The segments that were not complete, with zeros for what nothing reached. Work from now on finds all sums.
+    /// Sends the remaining segments, with zeros for gradients that nothing reached. Later work sees all sums.
     void end_round();
-    /// On a rank behind those, in place of its backward.
+    /// Takes part in a round on a rank that has no micro-batch in it.
     void attend_round(int present);
-    /// After an error in a round, or else nothing: what is on its way is forgotten, and its memory is given back behind
-    /// it.
+    /// Drops the transfers of a failed round; their memory is freed once they are done. Does nothing if no round is
+    /// open.
     void abandon() noexcept;
 
   private:
@@ -46,7 +48,7 @@ class GradientExchange {
     std::vector<ShardRange> shares(const GradientSegment& segment) const;
 
     Parameters& parameters_;
-    Group* group_;  ///< null alone
+    Group* group_;  ///< null with one process
     bool sharded_;
     bool open_ = false;
     bool first_ = true;
@@ -55,7 +57,7 @@ class GradientExchange {
     std::vector<bool> complete_;  ///< by segment
     struct UnderWay {
         const GradientSegment* segment;
-        Array own;  ///< where its sum goes
+        Array own;  ///< receives its sum
         PendingReduceScatter sum;
     };
     std::deque<UnderWay> under_way_;

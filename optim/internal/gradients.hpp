@@ -1,6 +1,6 @@
 #pragma once
-// Whether the gradients that a step or a norm reads are there: the part of a segment that no backward pass has reached
-// is memory that nobody wrote.
+// Checks that the gradients that a step or a norm reads exist: the part of a segment that no backward pass has reached
+// is uninitialised memory.
 //
 //     check_gradients(parameters, segment, "adamw");
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace headroom::optim {
 
-/// Errors: Error, which begins with `who` and names the parameter, if one of the segment has no gradient.
+/// Errors: Error if a parameter of the segment has no gradient. The message begins with `who` and names the parameter.
 void check_gradients(const Parameters& parameters, const GradientSegment& segment, std::string_view who);
 
-/// Errors: Error, which begins with `who`, if none of the parameters has a gradient.
+/// Errors: Error if no parameter has a gradient. The message begins with `who`.
 void check_reached(const Parameters& parameters, std::string_view who);
 
 }  // namespace headroom::optim

@@ -1,7 +1,7 @@
 #pragma once
-// The graphs of a training: one for each kind of micro-batch and one for each kind of step. A kind is what decides
-// about the work, as far as the host knows. The first of a kind is done as it is without graphs, so that libraries
-// choose their algorithms; the second one makes the graph.
+// The CUDA graphs of a training: one for each kind of micro-batch and one for each kind of step. A kind is everything
+// known to the host that determines the work. The first of a kind runs without a graph, so that libraries choose their
+// algorithms; the second one is captured.
 //
 //     StepGraphs graphs(context);
 //     const StepGraphs::Kind kind{.work = &work, .inputs = StepGraphs::forms(inputs), .reached = reached};
@@ -22,13 +22,13 @@ class StepGraphs {
   public:
     explicit StepGraphs(Context& context) : context_(context) {}
 
-    /// The numbers of terms of a micro-batch's loss, then of its figures; empty for one that the device counts.
+    /// The numbers of terms of a micro-batch's loss and then of its figures; empty for a number that the device counts.
     using HostTerms = std::vector<std::optional<double>>;
     struct Kind {
-        const void* work;                                ///< its address, or whose step it is
+        const void* work;                                ///< address of the work, or of the step's owner
         std::vector<std::pair<Geometry, Dtype>> inputs;  ///< of a micro-batch
         bool first = false;                              ///< micro-batch of its step
-        bool last = false;                               ///< of a step that was announced, with a listener
+        bool last = false;                               ///< of an announced step with a listener
         bool training = false;                           ///< Parameters::training
         std::optional<Dtype> autocast = {};
         std::uint64_t settings = 0;  ///< Context::settings_version
@@ -39,28 +39,28 @@ class StepGraphs {
     struct Entry {
         explicit Entry(Kind its) : kind(std::move(its)) {}
         Kind kind;
-        bool met = false;                  ///< it was done once
-        std::shared_ptr<const void> work;  ///< lives as long as the kind
-        HostTerms host_terms;              ///< when it was done first
+        bool met = false;                  ///< it has run once
+        std::shared_ptr<const void> work;  ///< keeps the work alive as long as the kind
+        HostTerms host_terms;              ///< of the first run
         bool refused = false;              ///< no graph can be made
         std::unique_ptr<WorkGraph> graph;
-        std::vector<Tensor> inputs;  ///< which the graph reads
-        std::vector<bool> reached;   ///< the gradients that have arrived when it is done
+        std::vector<Tensor> inputs;  ///< read by the graph
+        std::vector<bool> reached;   ///< the gradients that have arrived after the run
     };
 
-    /// Of this kind, made if there is none. Those of other settings than the kind's are given up.
+    /// The entry of this kind, created if there is none. Drops entries with other settings.
     Entry& entry(const Kind& kind);
-    /// Makes the graph of an entry. If none can be, it has none, the reason is in `refusal`, and the kind is not tried
-    /// again. Errors: those of `work`, but for CaptureError and OutOfMemory.
+    /// Captures the graph of an entry. If that fails, the entry has no graph, `refusal` has the reason, and the kind is
+    /// not tried again. Errors: those of `work`, except CaptureError and OutOfMemory.
     void capture(Entry& entry, const std::function<void()>& work);
-    /// Room for inputs of such forms.
+    /// Allocates the entry's inputs in the forms of `inputs`.
     void make_inputs(Entry& entry, std::span<const Tensor> inputs) const;
     /// Copies a micro-batch's inputs to where the graph reads them.
     void copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const;
-    /// A graph would go on with the numbers of terms that it was captured with. Errors: CaptureError if they are others
-    /// than when it was done first.
+    /// A graph repeats the numbers of terms from its capture. Errors: CaptureError if they differ from those of the
+    /// first run.
     static void check_terms(const Entry& entry, const HostTerms& terms);
-    /// Shapes and orders in memory: others give other bits.
+    /// Geometries and dtypes of the inputs. Strides count too, since they affect the bits of results.
     static std::vector<std::pair<Geometry, Dtype>> forms(std::span<const Tensor> inputs);
     /// Why a graph could not be made; empty if all could.
     const std::string& refusal() const { return refusal_; }

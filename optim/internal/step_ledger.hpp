@@ -1,6 +1,6 @@
 #pragma once
-// The numbers that decide about steps, in the device's memory: the step's loss and terms, the seed of backward, the
-// loss scale, and the outcomes of the last steps, which the host reads when it likes (kernels/step_control).
+// Step control in device memory (kernels/step_control): the step's loss and terms, the seed of backward, the loss
+// scale, and the outcomes of the last steps, which the host may read later.
 //
 //     StepLedger ledger(context, scale, /*kept=*/1, /*figures=*/{"accuracy"});
 //     ledger.begin_micro_batch();
@@ -26,33 +26,33 @@ namespace headroom::optim {
 
 class StepLedger {
   public:
-    /// `kept`: the number of steps whose outcomes are kept. Errors: Error for figures of one name; OutOfMemory.
+    /// `kept`: the number of steps whose outcomes are kept. Errors: Error for duplicate names of figures; OutOfMemory.
     StepLedger(Context& context, LossScale scale, std::int64_t kept, std::vector<std::string> figures = {});
 
-    /// Forgets what was told of a micro-batch that is not added.
+    /// Drops the figures of a micro-batch that was not added.
     void begin_micro_batch();
-    /// Tells a figure of the micro-batch that `add` or `add_round` adds next, with its own sum and terms. Errors: Error
-    /// for another name.
+    /// Sets a figure, with its own sum and terms, of the micro-batch that `add` or `add_round` adds next. Errors: Error
+    /// for an unknown name.
     void figure(std::string_view name, const Loss& figure);
-    /// Adds a micro-batch's sum and terms to those of the step; the first one decides what backward is seeded with.
+    /// Adds a micro-batch's sum and terms to those of the step; the first one determines the seed of backward.
     void add(const Loss& loss, bool first);
-    /// The same with several ranks, for the round of micro-batches of which the first `present` ranks have one each:
-    /// all ranks add those of all, in order. Null: this rank has none.
+    /// As `add` with several ranks, for a round in which the first `present` ranks have one micro-batch each: every
+    /// rank adds the sums of all, in rank order. `loss` is null on a rank without a micro-batch.
     void add_round(Group& group, const Loss* loss, bool first, int present);
-    /// One f64 each: the seed of backward, the place for the gradients' squared norm, and the optimizer's multiplier.
+    /// One f64 each: the seed of backward, the output for the gradients' squared norm, and the optimizer's multiplier.
     Array seed() const;
     Array squared_gradients() const;
     Array multiplier() const;
-    /// Lets the device decide about the step, and write its outcome.
+    /// Queues the device's decision about the step, which writes its outcome.
     void decide(double clip, bool stop_when_diverged);
-    /// The host's count: what was queued so far is the step.
+    /// Counts the step on the host: the work queued so far belongs to it.
     void end_step();
-    /// For a step that was given up, perhaps behind the device's count of it.
+    /// Undoes an abandoned step, which the device may have counted already.
     void forget_step();
 
     std::int64_t steps() const { return steps_; }
     std::int64_t unread() const { return unread_; }
-    /// See GradientAccumulator, which has these in public.
+    /// See GradientAccumulator, which exposes these.
     StepResult result() const;
     std::vector<StepResult> results(std::int64_t leave);
     LossScale loss_scale() const;
@@ -77,13 +77,13 @@ class StepLedger {
     Array state_;                       ///< f64: kernels::StepState
     Array outcomes_;                    ///< f64 [kept, ...]: kernels::StepOutcome of step i in row i % kept
     std::vector<std::string> figures_;  ///< names
-    /// f64 [ranks, 2 + 2 * figures]: sum and terms of each rank's micro-batch, then those of its figures. Alone there
-    /// is a row for figures only.
+    /// f64 [ranks, 2 + 2 * figures]: sum and terms of each rank's micro-batch, then those of its figures. With one
+    /// process there is a row only if there are figures.
     Array rounds_;
     Array figure_sums_;               ///< f64 [2 * figures]: of the step
     Array figure_outcomes_;           ///< f64 [kept, 2 * figures]: of step i in row i % kept
-    std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept
-    std::int64_t steps_ = 0;          ///< that have ended, skipped ones too
+    std::vector<WorkPoint> decided_;  ///< when step i's outcome is written: entry i % kept
+    std::int64_t steps_ = 0;          ///< ended steps, including skipped ones
     std::int64_t unread_ = 0;
 };
 

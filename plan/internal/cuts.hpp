@@ -1,6 +1,6 @@
 #pragma once
-// Where a recorded program can be cut so that little crosses. A plan that keeps only what crosses runs one part again
-// at a time. Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
+// Finds cuts of a recorded program that few bytes cross. A plan that keeps only the crossing values recomputes one part
+// at a time (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 //
 //     const std::vector<Answer> answers = Cuts(program).cut(8, false);
 #include <cstddef>
@@ -17,19 +17,20 @@ class Cuts {
     /// `program` must outlive it.
     explicit Cuts(const RecordedProgram& program);
 
-    /// `keep` for what crosses the borders between `parts`, else `recompute`. Parts make equally many bytes for
-    /// backward; with `leaning`, earlier parts make more: as much as the later ones' borders hold, which are gone when
-    /// backward comes to them.
+    /// `keep` for values that cross the cuts between `parts`, `recompute` for the rest. All parts produce the same
+    /// number of bytes for backward. With `leaning`, earlier parts produce more, by the bytes that later cuts hold,
+    /// which are free when backward reaches the earlier parts.
     std::vector<Answer> cut(std::size_t parts, bool leaning) const;
 
   private:
-    /// The one with the least bytes across, about where `share` of all bytes were made, within `width` of all bytes.
+    /// The cut that the fewest bytes cross, near the point where the fraction `share` of all bytes has been produced,
+    /// within the fraction `width`.
     std::uint32_t border_at(double share, double width) const;
 
     const RecordedProgram& program_;
-    std::vector<std::uint32_t> last_use_;  ///< of each value: the last op that reads it
-    std::vector<double> crossing_;         ///< bytes across the border before each op
-    std::vector<double> made_;             ///< bytes for backward before each op
+    std::vector<std::uint32_t> last_use_;  ///< for each value: the last op that reads it
+    std::vector<double> crossing_;         ///< bytes that cross the cut before each op
+    std::vector<double> made_;             ///< bytes for backward produced before each op
 };
 
 }  // namespace headroom::plan

@@ -1,5 +1,5 @@
 #pragma once
-// What a plan and a table of costs know a value by.
+// The key of a value in plans and cost tables: dtype, shape, strides.
 //
 //     form_of(Dtype::f32, {{4, 8}, {8, 1}})        // "f32 [4, 8]/[8, 1]"
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace headroom::plan {
 
-/// dtype, shape and strides.
+/// "dtype shape/strides".
 inline std::string form_of(Dtype dtype, const Geometry& geometry) {
     return fmt::format("{} {}/{}", name(dtype), geometry.shape.to_string(), geometry.strides.to_string());
 }

@@ -1,5 +1,5 @@
 #pragma once
-// One name for the modules that a model has several of.
+// One name for repeated modules of a model.
 //
 //     kind_of("blocks.3.mlp")        // "blocks.*.mlp"
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
-// The plans with the least peaks of one recorded micro-batch, found by bytes alone: what ops cost changes nothing here,
-// so that the least budget of a training is the same whatever was measured.
+// Finds the plans with the lowest peaks of one recorded micro-batch. Only bytes count, not the cost of ops, so the
+// smallest budget of a training does not depend on measurements.
 //
 //     const Lowest lowest = find_lowest(program, Moves(program));
 //     fmt::print("{} bytes\n", lowest.plans.front().peak);
@@ -18,11 +18,11 @@ struct Lowest {
         std::size_t peak = 0;  ///< bytes, as simulated
         Answers answers;
     };
-    std::vector<Plan> plans;    ///< with different peaks, the least first; a few
-    std::size_t simulated = 0;  ///< how many were looked at
+    std::vector<Plan> plans;    ///< a few plans with different peaks, lowest first
+    std::size_t simulated = 0;  ///< number of plans simulated
 };
 
-/// `known`: plans that are worth a try. Depends on the arguments alone.
+/// `known`: plans to start from. The result depends only on the arguments.
 Lowest find_lowest(const RecordedProgram& program, const Moves& moves, std::span<const Answers> known = {});
 
 }  // namespace headroom::plan

@@ -1,6 +1,6 @@
 #pragma once
-// From one plan of a recorded program to another: which answers each op may have, and changes of several ops at once.
-// What a search does between moves is its own affair; whatever answers there are, it asks here.
+// Moves from one plan of a recorded program to another: the answers that each op may have, and changes of several ops
+// at once. All searches draw their moves here.
 //
 //     const Moves moves(program);
 //     std::mt19937_64 random;
@@ -24,27 +24,28 @@ class Moves {
   public:
     explicit Moves(const RecordedProgram& program);
 
-    /// The answers that an op may have. What the program runs again by itself (`recomputed`) has no other one; what
-    /// lies outside of the micro-batch, as ops that made its batch, is kept.
+    /// The answers that an op may have. An op that the program itself recomputes (`recomputed`) has no other answer.
+    /// Ops outside of the micro-batch, such as those that made its batch, are kept.
     std::span<const Answer> of(std::uint32_t op) const { return choices_[op]; }
-    /// Casts in front of one op have one name, and so one answer; one that several ops read is made again by none.
+    /// Makes the answers of casts consistent: casts before one op share a name and so an answer, and a cast that
+    /// several ops read is never recomputed.
     void unite(Answers& answers) const;
-    /// Gives one op, two, a segment, a module, or the same op of all modules of a kind other answers. Half of the
-    /// moves begin near the op `about`.
+    /// Changes the answers of one op, two ops, a segment, a module, or the same op in all modules of a kind. Half of
+    /// the moves are near the op `about`.
     void draw(Answers& answers, std::mt19937_64& random, std::uint32_t about) const;
 
   private:
     void change(Answers& answers, std::uint32_t op, std::mt19937_64& random) const;
     void change(Answers& answers, std::span<const std::uint32_t> ops, std::mt19937_64& random) const;
 
-    std::vector<std::vector<Answer>> choices_;         ///< of each op
-    std::vector<std::uint32_t> same_;                  ///< of each op: the one whose answer counts
-    std::vector<std::vector<std::uint32_t>> groups_;   ///< ops of a module, or the same op of several
-    std::vector<std::vector<std::uint32_t>> related_;  ///< of each op: those that it reads from, or that read from it
+    std::vector<std::vector<Answer>> choices_;         ///< for each op
+    std::vector<std::uint32_t> same_;                  ///< for each op: the op whose answer it shares
+    std::vector<std::vector<std::uint32_t>> groups_;   ///< ops of a module, or the same op of several modules
+    std::vector<std::vector<std::uint32_t>> related_;  ///< for each op: the ops that it reads from or that read from it
 };
 
 /// Threshold accepting (Dueck and Scheuer 1990): takes each drawn move unless it raises `energy(answers)` by more than
-/// a threshold, which falls to nothing. Returns the best plan that it met. `about()` is where to look next.
+/// a threshold that falls to 0. Returns the best plan found. `about()` returns the op to move near next.
 template <class Energy, class About>
 Answers wander(Answers answers, const Moves& moves, std::size_t steps, double threshold, std::mt19937_64& random,
                Energy energy, About about) {

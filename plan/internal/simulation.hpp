@@ -1,8 +1,8 @@
 #pragma once
-// The memory that a recorded micro-batch would take if a plan decided about its ops, without running it: which values
-// are there when each op runs, by the tape's own rules (core/tape/retention.cpp). Thousands of plans a second. What ops
-// take besides is as it was recorded; so the figures are those of a rehearsal where the program was recorded under a
-// policy, as all plans are, and no op takes memory that depends on what others left.
+// Simulates the memory of a recorded micro-batch under a plan without running it: which values exist when each op runs,
+// by the tape's own rules (core/tape/retention.cpp). Simulates thousands of plans per second. Scratch and other memory
+// of ops is taken as recorded. The peak equals a rehearsal's if the program was recorded under a policy, as it is for
+// plans, and if no op's memory depends on what other ops left behind.
 //
 //     Simulation simulation(rehearsal.program);
 //     const Simulated kept = simulation.run(std::vector<Answer>(rehearsal.program.ops.size()));
@@ -18,10 +18,10 @@ namespace headroom::plan {
 
 struct Simulated {
     std::size_t peak = 0;       ///< allocated bytes
-    std::uint32_t peak_op = 0;  ///< the op whose run, or whose backward, makes it
+    std::uint32_t peak_op = 0;  ///< the op that reaches it, in forward or backward
     bool peak_in_backward = false;
-    std::vector<std::uint32_t> replays;  ///< of each op
-    std::vector<bool> after_replay;      ///< of each op: as `RecordedOp::after_replay`
+    std::vector<std::uint32_t> replays;  ///< for each op
+    std::vector<bool> after_replay;      ///< for each op: as `RecordedOp::after_replay`
 };
 
 class Simulation {
@@ -29,16 +29,17 @@ class Simulation {
     /// `program` must outlive it.
     explicit Simulation(const RecordedProgram& program);
 
-    /// With an answer for each op: `inherit` is `keep`.
+    /// Simulates a step with one answer per op; `inherit` means `keep`.
     const Simulated& run(std::span<const Answer> answers);
-    /// Up to the moment before `op` runs, or runs backward. Then `kept` and `pinned` tell of the values at that moment.
+    /// Simulates up to the moment before `op` runs forward, or backward. `kept` and `pinned` then describe the values
+    /// at that moment.
     void run(std::span<const Answer> answers, std::uint32_t op, bool in_backward);
-    /// True if the value was made by an op and is there for backward alone.
+    /// True if an op made the value and only backward keeps it.
     bool kept(std::uint32_t value) const {
         const ValueState& its = values_[value];
         return its.producer != kNone && its.present && !its.held && its.pins > 0;
     }
-    /// True if backward, or a replay, will want it.
+    /// True if backward or a replay will need the value.
     bool pinned(std::uint32_t value) const { return values_[value].pins > 0; }
 
   private:
@@ -50,7 +51,7 @@ class Simulation {
         std::uint32_t pins = 0, holds = 0, next_use = 0, drop_distance = 0;
         bool present = false, held = false, has_recompute_region = false;
     };
-    /// Numbers of values, for each op or moment: one array for all.
+    /// Lists of value indices, one for each op or moment, in one array.
     class Lists {
       public:
         void append(std::vector<std::uint32_t> values);
@@ -87,10 +88,10 @@ class Simulation {
     void replay(std::uint32_t op, std::uint32_t cursor);
 
     const RecordedProgram& program_;
-    Lists inputs_, saved_, outputs_;      ///< of ops; without parameters
-    Lists enter_;                         ///< values from outside that an op is the first to read
-    Lists let_go_;                        ///< values that go when so many ops are recorded
-    std::vector<std::uint32_t> earlier_;  ///< of each saved value: `next_use` before it
+    Lists inputs_, saved_, outputs_;      ///< by op, without parameters
+    Lists enter_;                         ///< by op: values from outside that it is the first to read
+    Lists let_go_;                        ///< by number of recorded ops: values that are then released
+    std::vector<std::uint32_t> earlier_;  ///< for each saved value: its `next_use` before
     std::vector<ValueState> initial_, values_;
     std::vector<OpState> ops_;
     std::vector<std::uint32_t> arm_stack_, worklist_, collected_;

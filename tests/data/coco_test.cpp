@@ -136,7 +136,8 @@ TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
     EXPECT_THAT(why("segmentation", nullptr), HasSubstr("annotation 17 has no mask: \"segmentation\" is empty"));
     EXPECT_THAT(why("segmentation", "none"),
                 HasSubstr("annotation 17: \"segmentation\" is neither polygons nor run lengths"));
-    EXPECT_THAT(why("segmentation", {{"counts", {1, -2}}}), HasSubstr("annotation 17: a run of -2 pixels can't be"));
+    EXPECT_THAT(why("segmentation", {{"counts", {1, -2}}}),
+                HasSubstr("annotation 17: a run must have 0 to 2^32 - 1 pixels, got -2"));
     EXPECT_THAT(why("segmentation", {{"counts", "a\x7f"}}), HasSubstr("annotation 17: the run lengths are damaged"));
     EXPECT_THAT(why("segmentation", {{"size", {1, 2}}}), HasSubstr("annotation 17 has no \"counts\""));
     EXPECT_THAT(why("segmentation", {{1, 2, 3, 4}}), HasSubstr("a.json: annotation 17: 4 coordinates are no polygon"));
@@ -274,7 +275,8 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
     refuse(R"({"images": [], "categories": [], "annotations": []})", "has no images");
     refuse(R"({"images": [{"id": 1}]})", "image 1 has no \"file_name\"");
     refuse(R"({"images": [{"file_name": "a"}]})", "image number 0 has no \"id\"");
-    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})", "image 1 can't be 2 wide, 0 high");
+    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})",
+           "image 1: height and width must be at least 1, got 2 wide, 0 high");
     refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 is there twice");
     refuse(
         R"({"images": [{"id": 1, "file_name": "a", "height": 1, "width": 2}], "categories": [], "annotations": null})",

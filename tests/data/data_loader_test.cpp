@@ -323,7 +323,7 @@ TEST(Loader, RefusesOptionsOutOfRange) {
     EXPECT_THAT(make({.workers = -1}), throws<Error>("-1 workers"));
     EXPECT_THAT(make({.workers = 5000}), throws<Error>("5000 workers"));
     EXPECT_THAT(make({.workers = 1, .prefetch = 0}), throws<Error>("0 prefetched"));
-    EXPECT_THAT(make({.epochs = 0}), throws<Error>("0 epochs"));
+    EXPECT_THAT(make({.epochs = 0}), throws<Error>("epochs must be at least 1, got 0"));
     EXPECT_THAT([&] { DataLoader(numbers, Sampler::sequential(24, 5)); }, throws<Error>("24 samples", "has 23"));
 }
 

@@ -193,7 +193,8 @@ TEST(ImageDataset, SaysWhichSamplesDoNotFit) {
     EXPECT_THAT([] { ImageDataset(nullptr, {}); }, throws<Error>("there is no source"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {}}); }, throws<Error>("there is no scale"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {{0, 0}}}); }, throws<Error>("mean 0 and std 0"));
-    EXPECT_THAT([] { ImageDataset(numbered(1), {.pad_to_multiple = -1}); }, throws<Error>("multiple of -1"));
+    EXPECT_THAT([] { ImageDataset(numbered(1), {.pad_to_multiple = -1}); },
+                throws<Error>("pad_to_multiple must be at least 0, got -1"));
 }
 
 TEST(Loader, SaysHowLongItWasWaitedFor) {
@@ -222,7 +223,8 @@ TEST(RandomSplit, PutsEachSampleIntoOnePart) {
         }
     EXPECT_EQ(second->size(), 3);
     EXPECT_EQ(first->size(), 7);
-    EXPECT_THAT([] { random_split(numbered(10), 10, 1); }, throws<ShapeError>("10 of 10 samples can't be put aside"));
+    EXPECT_THAT([] { random_split(numbered(10), 10, 1); },
+                throws<ShapeError>("the second part must have 1 to 9 samples, got 10"));
     EXPECT_THAT([] { subset(numbered(10), {10}); }, throws<ShapeError>("sample 10 is outside of the 10"));
     EXPECT_THAT([] { subset(numbered(10), {}); }, throws<ShapeError>("there are no samples"));
 }

@@ -202,7 +202,8 @@ TEST_F(MaskedImagesTest, SayWhatDoesNotFit) {
     EXPECT_THAT([&] { MaskedImages(masks(), masks(), 2); }, throws<FileError>("masks: has no PNG or JPEG in it"));
     EXPECT_THAT([&] { MaskedImages(images(), masks() / "none", 2); }, throws<FileError>("none: no such folder"));
     EXPECT_THAT([&] { MaskedImages(images(), masks(), 256); }, throws<Error>("256 classes"));
-    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2, {.values = {1}}); }, throws<Error>("2 classes with 1 values"));
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2, {.values = {1}}); },
+                throws<Error>("got 2 classes and 1 values"));
     write_png(masks() / "a.png", Image(40, 30, 1));
     EXPECT_THAT([&] { MaskedImages(images(), masks(), 2).load(0); },
                 throws<BadImage>("masks/a.png: is 30 wide, 40 high, but its image", "a.jpg is 40 wide, 30 high"));

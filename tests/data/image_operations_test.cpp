@@ -148,7 +148,7 @@ TEST(Warp, TakesAPointWhereItTakesThePixelThere) {
 TEST(Warp, RefusesWhatIsNoSimilarity) {
     const Image image = numbered_image(4, 5, 3);
     EXPECT_THAT([&] { warp(image, {.scale = 0}); }, throws<Error>("scale 0"));
-    EXPECT_THAT([&] { warp_nearest(image, {.degrees = std::nan("")}); }, throws<Error>("all are finite"));
+    EXPECT_THAT([&] { warp_nearest(image, {.degrees = std::nan("")}); }, throws<Error>("all numbers must be finite"));
     EXPECT_THAT([&] { warp(Image(), {}); }, throws<ShapeError>("the image is empty"));
 }
 

@@ -88,7 +88,7 @@ TEST(MaskedWindows, RefuseWhatCantBe) {
     const TokenView view(tokens, vocabulary);
     EXPECT_THAT([&] { MaskedWindows(view, 2, special); }, throws<ShapeError>("20 tokens make no window of 2"));
     EXPECT_THAT([&] { MaskedWindows(view, 23, special); }, throws<ShapeError>("20 tokens make no window of 23"));
-    EXPECT_THAT([&] { MaskedWindows(view, 10, special, {.probability = 0}); }, throws<Error>("a probability of 0"));
+    EXPECT_THAT([&] { MaskedWindows(view, 10, special, {.probability = 0}); }, throws<Error>("at most 1, got 0"));
     EXPECT_THAT([&] { MaskedWindows(view, 10, {2, 3, 1000}); }, throws<Error>("special token 1000 is outside"));
     TokenBatch batch;
     EXPECT_THAT([&] { MaskedWindows(view, 10, special).read(std::vector<int64_t>{2}, 0, batch); },

@@ -179,11 +179,13 @@ TEST(Sampler, IsSharedByThreads) {
 TEST(Sampler, RefusesWhatMakesNoBatches) {
     EXPECT_THAT([] { Sampler::sequential(0, 1); }, throws<Error>("0 samples"));
     EXPECT_THAT([] { Sampler::shuffled(-3, 1, 0); }, throws<Error>("-3 samples"));
-    EXPECT_THAT([] { Sampler::with_replacement(5, 0, 0); }, throws<Error>("batch of 0"));
+    EXPECT_THAT([] { Sampler::with_replacement(5, 0, 0); },
+                throws<Error>("a batch must have at least 1 sample, got 0"));
     EXPECT_THAT(
         [] { Sampler::shuffled(5, 6, 0, {.drop_last = true}); },
         throws<Error>("no whole batch of 6 can be made of 5 samples; use a batch of at most 5, or more samples"));
-    EXPECT_THAT([] { Sampler::with_replacement(5, 1, 0, 0); }, throws<Error>("epoch of 0"));
+    EXPECT_THAT([] { Sampler::with_replacement(5, 1, 0, 0); },
+                throws<Error>("an epoch must have at least 1 batch, got 0"));
     const auto sampler = Sampler::sequential(7, 3);
     EXPECT_THAT([&] { batch_of(sampler, 0, 3); }, throws<Error>("batch 3", "the 3 batches"));
     EXPECT_THAT([&] { batch_of(sampler, 0, -1); }, throws<Error>("batch -1"));

@@ -106,7 +106,8 @@ TEST(SharedLoader, ItsPlaceIsKnownBetweenSteps) {
     EXPECT_THAT([&] { loader.divide({0, 3, 2}); }, throws<Error>("loader: 2 batches of a step are fewer than 3 ranks"));
     loader.divide({0, 2, 4});
     following(loader);
-    EXPECT_THAT([&] { loader.state(); }, throws<Error>("loader: a position within a step"));
+    EXPECT_THAT([&] { loader.state(); },
+                throws<Error>("loader: with several ranks, the position is only defined between steps"));
     EXPECT_THAT([&] { loader.divide({0, 2, 4}); }, throws<Error>("loader: batches are shared out between steps"));
     following(loader);
     EXPECT_EQ(loader.state().batch, 4);

@@ -91,7 +91,7 @@ TEST(TextWindows, RefuseTextsThatAreTooShort) {
     EXPECT_NO_THROW(make(2, 100, WindowStart::every_block)());
     EXPECT_THAT(make(1, 100, WindowStart::every_block), throws<ShapeError>("1 tokens are too few"));
     EXPECT_THAT(make(0, 1, WindowStart::every_block), throws<ShapeError>("0 tokens are too few"));
-    EXPECT_THAT(make(4, 0, WindowStart::every_token), throws<ShapeError>("windows of 0"));
+    EXPECT_THAT(make(4, 0, WindowStart::every_token), throws<ShapeError>("at least 1 token, got 0"));
 }
 
 TEST(TextWindows, RefuseIndicesOutsideOfThem) {

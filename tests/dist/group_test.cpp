@@ -163,7 +163,8 @@ TEST(Group, AnErrorThatLeavesARankEndsTheOthers) {
 
 TEST(Group, RefusesWhatCannotBe) {
     EXPECT_THAT(([] { RehearsedGroup(2, 2); }), testing::ThrowsMessage<Error>("group: there is no rank 2 of 2"));
-    EXPECT_THAT(([] { run_ranks(0, [](const auto&) {}); }), testing::ThrowsMessage<Error>("group: 0 ranks can't be"));
+    EXPECT_THAT(([] { run_ranks(0, [](const auto&) {}); }),
+                testing::ThrowsMessage<Error>("group: there must be at least 1 rank, got 0"));
     RehearsedGroup group(1, 3);
     const std::vector<Group::Extent> two(2), three(3);
     EXPECT_THAT(([&] { group.all_to_all(nullptr, two, nullptr, three); }),

@@ -285,7 +285,8 @@ TEST(ShardedTraining, RefusesWhatCannotBeShared) {
         [&] { parameters.freeze("w"); },
         ThrowsMessage<Error>("freeze \"w\": gradients have arrived; do it after the step, or call zero_grad()"));
     accumulator.reset();
-    EXPECT_THAT([&] { accumulator.skip(1); }, ThrowsMessage<Error>("accumulator: 1 micro-batches can't be left out"));
+    EXPECT_THAT([&] { accumulator.skip(1); },
+                ThrowsMessage<Error>("accumulator: skip needs a dry context and 0 to 0 micro-batches, got 1"));
     EXPECT_THAT([&] { optimizer.step(0.1); },
                 ThrowsMessage<Error>("adamw: w has no gradient; call fill_unreached() before"));
 }

@@ -180,8 +180,8 @@ TEST(SeveralRanks, AnnounceTheirSteps) {
         optim::GradientAccumulator accumulator(parameters, optimizer);
         const auto work = [&] { return Loss(sum(w), 1.0); };
         EXPECT_THAT([&] { accumulator.accumulate(work); },
-                    testing::ThrowsMessage<Error>("accumulator: a step of several ranks is announced; call begin_step "
-                                                  "before its first micro-batch"));
+                    testing::ThrowsMessage<Error>("accumulator: with several ranks, call begin_step before the first "
+                                                  "micro-batch of a step"));
         EXPECT_THAT([&] { accumulator.begin_step({.micro_batches = 1}); },
                     testing::ThrowsMessage<Error>("accumulator: a step takes at least 2 micro-batches, one for each of "
                                                   "2 ranks, got 1"));

@@ -85,7 +85,7 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
         {[&] { accumulator.restore({}); }, "lacks \"accumulator"},
         {[&] { accumulator.step(0.1); }, "nothing to step with"},
         {[&] { accumulator.result(); }, "before the first step"},
-        {[&] { accumulator.results(-1); }, "-1 steps can't be left"},
+        {[&] { accumulator.results(-1); }, "leave must be at least 0, got -1"},
         {[&] { context.restore({}); }, "lacks \"random.seed\""},
         {[&] {
              LossScale().set_state({NAN, 0});

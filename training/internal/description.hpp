@@ -1,5 +1,5 @@
 #pragma once
-// What a task says of itself.
+// Parses a task's description of itself.
 #include <nlohmann/json_fwd.hpp>
 
 #include <headroom/training/task.hpp>

@@ -1,9 +1,9 @@
 #pragma once
-// What a signal finds of a training that several processes share: launchers end all of them a second or two after it,
-// so that a step which takes longer would be lost with all steps behind the last save. So the first process keeps a
-// copy of the last whole step, which a thread of its own writes as soon as a signal is there, while the next step
-// computes. Short steps end in time by themselves. Behind them a copy is made now and then, for a long step that may
-// follow: it is at most 0.3 s old, or where copying takes longer than 6 ms, 50 times as old as that takes.
+// Saves the last whole step of a multi-process training when a signal arrives. Launchers kill all processes a second or
+// two after the signal, so a longer step would be lost together with all steps since the last save. Rank 0 therefore
+// keeps a copy of the last whole step, and a thread writes it as soon as a signal arrives, while the next step
+// computes. Short steps finish in time by themselves; between them a copy is made only now and then, in case a long
+// step follows. A copy is at most 0.3 s old or, if copying takes longer than 6 ms, 50 times as old as copying takes.
 //
 //     LastStep last(session, options.save, interrupt, options.clock);
 //     while (...) {
@@ -27,21 +27,22 @@ namespace headroom::training {
 
 class LastStep {
   public:
-    /// Of larger states no copy is kept: it could not be written in time.
+    /// No copy is kept of a larger state: it could not be written in time.
     static constexpr std::size_t kMostBytes = std::size_t{200} << 20;
-    /// Bytes of the state, rounding aside.
+    /// Size of the state, without rounding.
     static std::size_t bytes(const Session& session);
     static bool keeps(const Session& session) { return !session.sharded() && bytes(session) <= kMostBytes; }
 
-    /// Keeps the step that the session is at. `clock`: by which a copy grows old. Errors: as `Session::copy`.
+    /// Copies the session's current step. `clock` measures the age of copies. Errors: as `Session::copy`.
     LastStep(Session& session, std::string path, const Interrupt& interrupt, Clock clock);
     ~LastStep() { end(); }
     LastStep(const LastStep&) = delete;
     LastStep& operator=(const LastStep&) = delete;
 
-    /// Behind a whole step: keeps it if what comes before the next one takes its time, or if the last copy is old.
+    /// Call it after a whole step, which took `seconds`. Copies the step if the next one may be too long for the time
+    /// that a signal leaves, or if the last copy is old.
     void keep(double seconds);
-    /// Waits until nothing is written any more. Writes nothing afterwards.
+    /// Waits for a write in progress. Nothing is written afterwards.
     void end();
 
   private:
@@ -57,10 +58,10 @@ class LastStep {
     bool end_ = false;
     bool last_ = false;  ///< `file_` is the last whole step
     std::vector<char> file_;
-    std::int64_t step_ = 0;  ///< of `file_`
+    std::int64_t step_ = 0;  ///< the step in `file_`
     const Clock clock_;
     Moment copied_;
-    double copying_ = 0;  ///< seconds that the copy took
+    double copying_ = 0;  ///< seconds that the last copy took
     std::thread thread_;
 };
 

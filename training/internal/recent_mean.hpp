@@ -1,5 +1,5 @@
 #pragma once
-// The mean of the last figures of a series, such as the losses of the last hundred steps.
+// The mean of the last values of a series, such as the losses of the last hundred steps.
 //
 //     RecentMean loss(100);
 //     loss.add(2.5);

@@ -1,5 +1,5 @@
 #pragma once
-// Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
+// Runs the training on a dry context to learn whether it fits, and searches for options that fit if it does not.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,27 +12,28 @@
 
 namespace headroom::training {
 
-/// Bytes that a training on such a context may take: the limit, or all that the device has for it.
+/// Bytes that a training with this profile may take: the limit, or all that the device has for it.
 std::size_t within_limit(const Profile& profile);
 
-/// Runs on a dry context what later steps, validations and the end take no more memory than.
+/// Runs steps until memory repeats, then a validation and the end, all on a dry context: the rest of the training takes
+/// no more memory.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
-/// `Session::keeps_batch` of such a training.
+/// `Session::keeps_batch` of a training with this profile.
 bool batch_stays_whole(const Profile& profile, const MakeTask& task, const TrainerOptions& options);
 
-/// `Session::work_of_ranks` of the profile's ranks.
+/// `Session::work_of_ranks` for the profile's ranks.
 std::vector<std::vector<std::int64_t>> work_of_ranks(const Profile& profile, const MakeTask& task,
                                                      const TrainerOptions& options);
 
-/// A plan that fits into so many bytes, in words: "it fits with .budget = 18874368: 2 micro-batches of 4 samples, ...";
-/// or the least that a plan needs; and `more`, another way out. `whole`: the peak where nothing limits it.
+/// Describes a plan that fits into `bytes`: "it fits with .budget = 18874368: 2 micro-batches of 4 samples, ...", or
+/// the least that any plan needs. Appends `more`, another way out. `whole` is the peak without a limit.
 std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,
                    const TrainerOptions& options, const std::string& more);
 
-/// The error of a run on such a context that was refused memory although its rehearsal had passed: because others use
-/// the device, with what the whole needs and the options that fit beside them; or because this work takes more than
-/// any that was rehearsed.
+/// The error for a run that ran out of memory although its rehearsal had passed. If other processes use the device, it
+/// gives the bytes that the training needs and the options that fit beside them. Otherwise it says that this step takes
+/// more memory than any rehearsed one.
 OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
                           const TrainerOptions& options, const Forecast& forecast);
 

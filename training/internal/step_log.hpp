@@ -1,6 +1,5 @@
 #pragma once
-// The figures of every step and validation, for people and programs that draw them:
-// `TrainerOptions::log` and `tensorboard`.
+// Logs the figures of every step and validation: `TrainerOptions::log` and `tensorboard`.
 //
 //     StepLog log(options, session.steps_done(), false);
 //     log.step(100, result, session.learning_rate(100));
@@ -22,13 +21,14 @@ namespace headroom::training {
 
 class StepLog {
   public:
-    /// A training that is resumed goes on in the same places, where later steps are dropped. `done`: steps before;
-    /// `ended`: all of them, so that only the last validation comes again. Errors: FileError.
+    /// A resumed training continues the same files and drops later steps from them. `done` is the number of steps
+    /// before the resume; `ended` is true if no steps remain, so that only the last validation is repeated. Errors:
+    /// FileError.
     StepLog(const TrainerOptions& options, std::int64_t done, bool ended);
 
     void step(std::int64_t step, const optim::StepResult& result, double learning_rate);
     void validation(std::int64_t step, const Validation& validation);
-    /// What was logged is then in the files. Errors: FileError if it could not be written.
+    /// Writes everything logged so far to the files. Errors: FileError if a file could not be written.
     void flush();
 
   private:

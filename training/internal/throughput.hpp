@@ -1,6 +1,6 @@
 #pragma once
-// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together
-// shares the time since the last look. The first steps warm caches up and are left out.
+// Throughput of training steps in units per second, from the times at which steps were seen to be done. Steps seen
+// together share the time since the last look. The first steps warm up caches and are left out.
 //
 //     Throughput throughput(steps, clock());
 //     throughput.look(10, 10 * batch, clock());
@@ -18,8 +18,8 @@ namespace headroom::training {
 class Throughput {
   public:
     Throughput(std::int64_t steps, Moment begin) : warm_up_(steps >= 20 ? 10 : steps / 2), last_(begin) {}
-    /// `steps` of `units` each are done, and were not at the last look. While warming up, nothing may be queued behind
-    /// them, so that the steps which count begin now.
+    /// Records that `steps` more steps of `units` each are done. During warm-up nothing may be queued behind them, so
+    /// that the counted steps begin now.
     void look(std::int64_t steps, double units, Moment now) {
         const double seconds = seconds_between(std::exchange(last_, now), now);
         const double done = static_cast<double>(steps) * units;
@@ -34,12 +34,12 @@ class Throughput {
         step_seconds_.emplace_back(seconds / static_cast<double>(steps), steps);
         counted_ += steps;
     }
-    /// The next steps begin now: what was done since the last look was something else, and nothing is queued.
+    /// Starts the clock anew after other work. Nothing may be queued.
     void begin(Moment now) { last_ = now; }
     bool warming_up() const { return warm_up_ > 0; }
     /// 0 before anything was counted.
     double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
-    /// The median of the steps, where those of one look took equally long; none before anything was counted.
+    /// Median seconds per step, with the steps of one look taken as equally long; none before anything was counted.
     std::optional<double> step_seconds() const {
         if (step_seconds_.empty()) return std::nullopt;
         std::vector<std::pair<double, std::int64_t>> sorted = step_seconds_;
@@ -49,18 +49,18 @@ class Throughput {
                                          [&](const auto& look) { return (before += look.second) > counted_ / 2; });
         return middle->first;
     }
-    /// How long all steps took, those that warm up included.
+    /// Seconds of all steps, including warm-up.
     double seconds() const { return warm_up_seconds_ + seconds_; }
 
   private:
-    std::int64_t warm_up_;  ///< steps that are left
+    std::int64_t warm_up_;  ///< warm-up steps left
     Moment last_;
     double warm_up_seconds_ = 0;
     double units_ = 0;
     double seconds_ = 0;
     double recent_ = 0;
-    std::int64_t counted_ = 0;                                   ///< steps behind the first ones
-    std::vector<std::pair<double, std::int64_t>> step_seconds_;  ///< of a step, and steps, for each look
+    std::int64_t counted_ = 0;                                   ///< steps after warm-up
+    std::vector<std::pair<double, std::int64_t>> step_seconds_;  ///< for each look: seconds per step, and steps
 };
 
 }  // namespace headroom::training
