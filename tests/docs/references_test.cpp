@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ std::string text_of(const fs::path& path) {
 
 std::vector<fs::path> pages() {
     std::vector<fs::path> result{root / "README.md"};
-    for (const auto& entry : fs::directory_iterator(root / "docs")) {
-        if (entry.path().extension() == ".md") result.push_back(entry.path());
+    for (const char* folder : {"docs", "docs/notes"}) {
+        for (const auto& entry : fs::directory_iterator(root / folder)) {
+            if (entry.path().extension() == ".md") result.push_back(entry.path());
+        }
     }
     return result;
 }
@@ -35,7 +38,7 @@ void for_each_match(const char* pattern, int least, Check&& check) {
     const std::regex expression(pattern);
     int count = 0;
     for (const fs::path& page : pages()) {
-        SCOPED_TRACE(page.filename().string());
+        SCOPED_TRACE(page.lexically_relative(root).string());
         const std::string text = text_of(page);
         for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match, ++count) {
             check(page, (*match)[1].str());
@@ -71,6 +74,19 @@ TEST(Documents, LinkToPagesThatExist) {
     for_each_match("\\]\\(([^)#:\\s]+)(?:#[^)\\s]*)?\\)", 70, [](const fs::path& page, const std::string& name) {
         EXPECT_TRUE(fs::exists(page.parent_path() / name)) << name;
     });
+}
+
+TEST(Documents, HaveAMapThatLeadsToEachNoteAndIsReadInTenMinutes) {
+    const std::string map = text_of(root / "docs" / "architecture.md");
+    int notes = 0;
+    for (const auto& entry : fs::directory_iterator(root / "docs" / "notes")) {
+        ++notes;
+        const std::string name = entry.path().filename().string();
+        EXPECT_NE(map.find("(notes/" + name + ")"), std::string::npos) << name;
+    }
+    EXPECT_GE(notes, 10);
+    std::istringstream words(map);
+    EXPECT_LE(std::distance(std::istream_iterator<std::string>(words), {}), 1200);
 }
 
 }  // namespace

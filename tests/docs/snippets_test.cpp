@@ -64,7 +64,9 @@ TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
         }
     }
     int blocks = 0;
-    for (const fs::path& page : files_of("docs", ".md")) {
+    std::vector<fs::path> pages = files_of("docs", ".md");
+    for (const fs::path& note : files_of("docs/notes", ".md")) pages.push_back(note);
+    for (const fs::path& page : pages) {
         for (const Lines& block : blocks_of(page)) {
             ++blocks;
             const bool found = std::any_of(sources.begin(), sources.end(), [&](const Lines& source) {

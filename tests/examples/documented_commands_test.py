@@ -30,12 +30,12 @@ def commands(page):
 
 class Documents(unittest.TestCase):
     def test_show_commands_that_programs_take(self):
-        pages = [os.path.join(SOURCE, "README.md"), *sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md")))]
+        pages = [os.path.join(SOURCE, "README.md"), *sorted(glob.glob(os.path.join(SOURCE, "docs", "**", "*.md"), recursive=True))]
         found = 0
         for page in pages:
             for program, flags in commands(page):
                 found += 1
-                with self.subTest(page=os.path.basename(page), program=program, flags=" ".join(flags)), tempfile.TemporaryDirectory() as folder:
+                with self.subTest(page=os.path.relpath(page, SOURCE), program=program, flags=" ".join(flags)), tempfile.TemporaryDirectory() as folder:
                     # In an empty folder, its results in one that is not there: it reads its flags, and does nothing else.
                     ends = [] if "--json" in flags else ["--json", os.path.join(folder, "none", "figures.json")]
                     run = subprocess.run([os.path.abspath(os.path.join(EXAMPLES, program)), *flags, *ends], cwd=folder,
