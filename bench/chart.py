@@ -36,13 +36,20 @@ class Chart:
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, below)
         self.text(LEFT, TOP - 6, above, "start")
 
-    def text(self, x, y, words, anchor="middle", fill=INK):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{words}</text>')
+    def text(self, x, y, words, anchor="middle", fill=INK, size=None):
+        font = f' font-size="{size}"' if size else ""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}"{font}>{words}</text>')
 
-    def line(self, points, fill, dashed=False):
+    def line(self, points, fill, dashed=False, width=1):
         places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
         dashes = ' stroke-dasharray="4 3"' if dashed else ""
-        self.parts.append(f'<polyline points="{places}" fill="none" stroke="{fill}"{dashes}/>')
+        thick = f' stroke-width="{width}"' if width != 1 else ""
+        self.parts.append(f'<polyline points="{places}" fill="none" stroke="{fill}"{dashes}{thick}/>')
+
+    def band(self, low, high, fill):
+        """All of `y` between two values of `x`, pale."""
+        self.parts.append(f'<rect x="{self.x(low):.1f}" y="{TOP}" width="{self.x(high) - self.x(low):.1f}" '
+                          f'height="{HEIGHT - TOP - BOTTOM}" fill="{fill}" opacity="0.08"/>')
 
     def circle(self, x, y, fill):
         self.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="4" fill="{fill}"/>')

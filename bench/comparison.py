@@ -34,12 +34,14 @@ class Comparison:
         rows = [row for row in self.rows if (row["framework"], row["technique"]) == (framework, "gradient checkpointing")]
         return min(rows, key=allocated, default=None)
 
-    def smallest(self, framework):
-        """Of those that do the same training: micro-batches, f32, the same optimizer."""
+    def same_training(self, framework):
+        """Those with f32, the same optimizer and the same samples in a step, in one micro-batch or in several."""
         batch = self.file["effective_batch"]
-        same = [row for row in self.rows if row["framework"] == framework and row["dtype"] == "f32" and
+        return [row for row in self.rows if row["framework"] == framework and row["dtype"] == "f32" and
                 row["optimizer"] == self.kept["optimizer"] and row["batch"] * row["accumulate"] == batch]
-        return min(same, key=memory_of)
+
+    def smallest(self, framework):
+        return min(self.same_training(framework), key=memory_of)
 
     def uncovered(self):
         """PyTorch's points, and those of them for which there is no point of Headroom that is as small and as fast."""

@@ -13,6 +13,7 @@ import sys
 
 import plan_picture
 import speed_picture
+import time_picture
 from comparison import Comparison, allocated, faster, memory_of, result
 from pages import between_marks
 
@@ -46,15 +47,47 @@ def inputs(file):
 
 
 def peaks():
-    """README's: what some models take, with PyTorch in turn."""
+    """docs/results.md's: what some models take, with PyTorch in turn."""
     rows = []
     for model in FRONTS:
         compared = Comparison(model)
         of = lambda row, compared=compared: f"{megabytes(memory_of(row))}, {faster(row, compared.eager):.2f}"
         rows.append([MODELS[model], inputs(compared.file), *(of(row) for row in (
             compared.eager, compared.smallest("pytorch"), compared.kept, compared.smallest("headroom"))),
-            f"[{compared.name}.json](bench/results/{compared.name}.json)"])
+            f"[{compared.name}.json](../bench/results/{compared.name}.json)"])
     return table(["model", "input", "PyTorch eager", "PyTorch, the least", "Headroom, keeping all", "Headroom, the least", "result file"], rows)
+
+
+def terminal():
+    """README's: what train_gpt printed, without some of its lines."""
+    planned, kept, refused = result("budget_demo")["rows"]
+
+    def line_of(row, begin):
+        return next(line for line in row["lines"] if line.startswith(begin))
+
+    assert planned["state_sha256"] == kept["state_sha256"]
+    lines = [f"$ {planned['command']}", line_of(planned, "plan:").partition(";")[0] + "; ...",
+             line_of(planned, "predicted peak").partition(",")[0] + ", ...", line_of(planned, "peak memory"),
+             f"$ {kept['command']}", line_of(kept, "peak memory"),
+             "$ grep -h state_sha256 planned.json kept.json | uniq -c", f'      2   "state_sha256": "{kept["state_sha256"]}",',
+             f"$ {refused['command']}", refused["lines"][0].partition(",")[0] + ", ..."]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def cards():
+    """README's: the largest GPT-2 by card, predicted."""
+    rows, table_rows = result("cards")["rows"], []
+    for gpu, memory in {None: 8, "RTX 2080 Ti": 11, "RTX 3060": 12, "T4": 16, "RTX 3090": 24}.items():
+        of_gpu = [row for row in rows if row["gpu"] == gpu]
+        plan = [row for row in of_gpu if row["method"] == "plan" and row["fits"]][-1]
+        keeping, blocks = (next(row for row in of_gpu if (row["model"], row["method"]) == (plan["model"], method))
+                           for method in ("none", "blocks"))
+        time = f"{plan['step_seconds_predicted'] / blocks['step_seconds_predicted']:.2f}" if blocks["fits"] else "does not fit"
+        table_rows.append([f"{memory} GB" + (f" ({gpu})" if gpu else ""), plan["model"], f"{plan['accumulate']} x {plan['batch']}",
+                           gigabytes(plan["peak_bytes_reserved_predicted"]), gigabytes(keeping["floor_bytes"]), time,
+                           f"{plan['largest']} ({keeping['largest']})"])
+    return table(["card", "largest model", "plan: micro-batches", "reserved", "keeping all needs", "step time, recomputing each block = 1",
+                  "largest micro-batch (keeping all)"], table_rows)
 
 
 def fronts():
@@ -229,13 +262,14 @@ def arrangements():
                    megabytes(row["optimizer_state_bytes"])] for row in rows])
 
 
-PAGES = {"README.md": {"peaks": peaks}, "docs/results.md": {"results": results},
+PAGES = {"README.md": {"terminal": terminal, "cards": cards}, "docs/results.md": {"peaks": peaks, "results": results},
          "docs/several_processes.md": {"arrangements": arrangements},
          "docs/models.md": {"memory and speed": memory_and_speed, "what fits": fits, "techniques": techniques,
                            "large images": large_images, "fronts": fronts}}
 
 
-PICTURES = {"docs/speed.svg": lambda: speed_picture.draw(Comparison("gpt")),
+PICTURES = {"docs/time.svg": lambda: time_picture.draw(Comparison("resnet50"), "ResNet-50, 8 images of 128 x 128, f32, on two CPU cores"),
+            "docs/speed.svg": lambda: speed_picture.draw(Comparison("gpt")),
             "docs/plans.svg": lambda: plan_picture.draw(result("plan_speed")["gpt_12_blocks"])}
 
 

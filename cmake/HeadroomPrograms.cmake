@@ -69,6 +69,8 @@ function(headroom_examples)
         set_property(GLOBAL APPEND PROPERTY HEADROOM_EXAMPLE_PROGRAMS ${name})
     endforeach()
     headroom_examples_component()
+    get_property(names GLOBAL PROPERTY HEADROOM_EXAMPLE_PROGRAMS)
+    add_custom_target(programs DEPENDS ${names} headroom_examples)  # and with them all that is installed
     install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/convert_pth DESTINATION ${CMAKE_INSTALL_BINDIR})
     set(peers train training tokens images pixels recurrent profiled_peak)  # of memory_speed
     list(TRANSFORM peers REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/bench/peers/\\1.py")

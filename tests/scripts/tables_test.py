@@ -21,6 +21,7 @@ import chart  # noqa: E402
 import comparison  # noqa: E402
 import plan_picture  # noqa: E402
 import speed_picture  # noqa: E402
+import time_picture  # noqa: E402
 
 
 def row(framework="headroom", **figures):
@@ -145,6 +146,61 @@ class Points(unittest.TestCase):
             tables.recomputed_share(kept, again | {"state_sha256": "y"})
 
 
+class TimePicture(unittest.TestCase):
+    def draw(self, *rows):
+        return time_picture.draw(compared(*rows), "made up")
+
+    def test_points_are_those_of_the_same_training(self):
+        others = [row(samples_per_second=8.0, **other) for other in ({"dtype": "bf16"}, {"optimizer": "sgd"}, {"batch": 2})]
+        points = time_picture.points_of(compared(*others, row(peak_bytes_reserved=500, samples_per_second=8.0)), "headroom")
+        self.assertEqual(points, [(500e-9, 0.5), (1000e-9, 4.0)])
+
+    def test_a_front_gets_faster_with_memory(self):
+        self.assertEqual(time_picture.front_of([(3, 4), (1, 5), (2, 5), (4, 2), (5, 3)]), [(1, 5), (3, 4), (4, 2)])
+
+    def test_a_band_ends_where_pytorch_does(self):
+        gigabyte = {"peak_bytes_reserved": 400_000_000, "samples_per_second": 2.0}
+        svg = self.draw(row(**gigabyte), row("pytorch", **gigabyte | {"peak_bytes_reserved": 480_000_000}))
+        self.assertIn("PyTorch ends here", svg)
+        band = re.search(r'<rect x="([\d.]+)" y="\d+" width="([\d.]+)" height="\d+" fill="[^"]+" opacity', svg)
+        squares = [float(x) + 4 for x in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="8"', svg)]
+        self.assertEqual(len(squares), 2)
+        self.assertAlmostEqual(float(band[1]) + float(band[2]), min(squares), delta=0.2)
+
+
+class Readme(unittest.TestCase):
+    """The figures that README shows."""
+
+    def test_both_trainings_have_the_same_bits_and_the_predicted_memory(self):
+        planned, kept, refused = tables.result("budget_demo")["rows"]
+        self.assertEqual(planned["state_sha256"], kept["state_sha256"])
+        for run in (planned, kept):
+            for what in ("allocated", "reserved"):
+                self.assertEqual(run[f"peak_bytes_{what}"], run["peak_bytes_predicted" if what == "allocated" else "peak_bytes_reserved_predicted"])
+        self.assertLess(planned["peak_bytes_reserved"], kept["peak_bytes_reserved"])
+        self.assertEqual((planned["exit_code"], kept["exit_code"], refused["exit_code"]), (0, 0, 3))
+
+    def test_what_is_left_out_of_the_terminal_is_marked(self):
+        lines = [line for run in tables.result("budget_demo")["rows"] for line in (f"$ {run['command']}", *run["lines"])]
+        shown = [line for line in tables.terminal().splitlines()[1:-1] if "state_sha256" not in line]
+        self.assertEqual(len(shown), 8)
+        for line in shown:
+            self.assertTrue(any(line == whole or (line.endswith(" ...") and whole.startswith(line[:-4])) for whole in lines), line)
+
+    def test_a_card_takes_what_fits_on_it(self):
+        rows = tables.result("cards")["rows"]
+        self.assertEqual({row["gpu"] for row in rows}, {None, "RTX 2080 Ti", "RTX 3060", "T4", "RTX 3090"})
+        for row in rows:
+            self.assertEqual(row["fits"], row["floor_bytes"] <= row["usable_bytes"])
+            if row["fits"]:
+                self.assertLessEqual(row["peak_bytes_reserved_predicted"], row["usable_bytes"])
+                self.assertEqual(row["batch"] * row["accumulate"], 32)
+        self.assertEqual(len(tables.cards().splitlines()), 2 + 5)
+
+    def test_has_at_most_120_lines(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()), 120)
+
+
 class PlanPicture(unittest.TestCase):
     def plan(self, megabytes, measured, predicted):
         return {"peak_bytes_reserved_predicted": megabytes * 1e6, "measured_ratio": measured, "predicted_ratio": predicted}
@@ -187,7 +243,7 @@ class Pages(unittest.TestCase):
                 return (pathlib.Path(folder) / name).read_text(encoding="utf-8")
 
             run()
-            figure = re.search(r"\d+ MB", tables.peaks()).group()
+            figure = re.search(r"[\d.]+ GB(?= \|)", tables.cards()).group()
             altered = {"README.md": text("README.md").replace(figure, f"1{figure}"), "docs/speed.svg": text("docs/speed.svg") + "\n"}
             for name, other in altered.items():
                 (pathlib.Path(folder) / name).write_text(other, encoding="utf-8")
