@@ -47,11 +47,7 @@ struct DetectionFlags : DataFlags {
         clip = 5;
         workers = 1;
         orientation = "auto";
-        recomputes = {{"none", "nothing", {}},
-                      {"cheap", "norms and the like", {{"", recompute_cheap()}}},
-                      {"blocks",
-                       "all but the borders of the backbone's blocks as well",
-                       {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};
+        recomputes = nn::FasterRcnn::recompute_ways();
     }
 
     std::string backbone = "resnet18";

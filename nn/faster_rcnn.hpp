@@ -16,6 +16,7 @@
 
 #include <headroom/core/loss.hpp>
 #include <headroom/nn/fpn.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/nn/region_pooling.hpp>
 #include <headroom/nn/region_proposals.hpp>
 #include <headroom/nn/resnet.hpp>
@@ -97,6 +98,8 @@ class FasterRcnn : public Module<FasterRcnn> {
     /// which no sample may show an object; Error for fractions and overlaps outside of [0, 1], and for sizes and ratios
     /// of boxes that are not above 0.
     FasterRcnn(const Path& path, const FasterRcnnOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
 
     /// images [N, 3, H, W]; boxes [N, M, 4] and labels [N, M] (i32 or i64: below 1 no object; M at least 1) -> the four
     /// losses. Anchors and regions are sampled with the context's random numbers. If an object overlaps no anchor, no

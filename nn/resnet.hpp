@@ -14,6 +14,7 @@
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/nn/conv.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::nn {
 
@@ -61,6 +62,8 @@ class ResNet : public Module<ResNet> {
     /// Convolutions are Kaiming normal by their fan_out, norms 1 and 0, as torchvision has them. Errors: ShapeError for
     /// sizes below 1.
     ResNet(const Path& path, const ResNetOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
 
     /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error without
     /// classes.

@@ -13,6 +13,7 @@
 
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/nn/conv.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::nn {
 
@@ -43,6 +44,8 @@ class UNet : public Module<UNet> {
 
     /// Errors: ShapeError for sizes below 1.
     UNet(const Path& path, const UNetOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
     /// Images [N, channels, H, W] -> logits [N, classes, H, W]. Where a size can't be halved evenly, the features from
     /// below are padded by zeros. Errors: ShapeError below 16 x 16 pixels.
     Tensor forward(Tensor images) const;

@@ -11,11 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/schedule.hpp>
@@ -30,12 +30,11 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(Parameters
 MakeOptimizer adamw(const optim::AdamWOptions& options = {});
 MakeOptimizer sgd(const optim::SgdOptions& options = {});
 
-/// A way of recomputing: policies by module path, under a name. Without policies, one that the task knows by its name.
-struct Recompute {
-    std::string name;
-    std::string what;  ///< what backward computes again, for people
-    std::vector<std::pair<std::string, Policy>> policies;
-};
+/// "adamw" and "sgd", of programs that take an optimizer by its name.
+const std::vector<std::string>& optimizer_names();
+/// With the options of its kind. Errors: Error that lists the names if there is none of this name.
+MakeOptimizer optimizer_named(const std::string& name, const optim::AdamWOptions& of_adamw = {},
+                              const optim::SgdOptions& of_sgd = {.momentum = 0.9});
 
 /// How people set an option, for messages: `.batch = 4`, or `--batch 4` where a program has flags. `name` is a field of
 /// `TrainerOptions` or of its schedule ("peak", "warmup_steps"), "memory_limit" or "graphs"; or "device", for a device
@@ -64,9 +63,9 @@ struct TrainerOptions {
     /// Decay of a moving average of the weights (`optim::MovingAverage`), which validations and the task's `end` see in
     /// their place, so that `best` goes by it; 0: none. Files have weights and averages.
     double average = 0;
-    std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
-    std::vector<Recompute> recomputes = {};  ///< from keeping all to the least memory
-    std::string recompute = {};              ///< the name of one of them; empty: policies are the context's
+    std::optional<Dtype> autocast = {};  ///< f16 (with loss scaling) or bf16
+    nn::RecomputeWays recomputes = {};   ///< such as `nn::Gpt::recompute_ways()`
+    std::string recompute = {};          ///< the name of one of them; empty: policies are the context's
     /// Bytes that the training may reserve at its peak: `Trainer::plan` finds the fastest micro-batch, and what to
     /// recompute, that keep within them. 0: the options say.
     std::size_t budget = 0;

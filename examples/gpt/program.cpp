@@ -37,11 +37,7 @@ void take_sizes(CLI::App& app, GptFlags& flags) {
 
 GptFlags::GptFlags() {
     steps = 2000;
-    recomputes = {
-        {"none", "nothing", {}},
-        {"cheap", "norms and the like", {{"blocks.*", recompute_cheap()}}},
-        {"mlp", "the feed-forward part as well", {{"blocks.*", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
-        {"blocks", "all but the borders of each block", {{"blocks.*", recompute_all()}}}};
+    recomputes = nn::Gpt::recompute_ways();
     recompute = "mlp";
 }
 

@@ -114,7 +114,7 @@ void add_step(CLI::App& app, Flags& flags) {
     add_option(app, "--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
     add_option(app, "--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
     add_option(app, "--optimizer", flags.optimizer, "adamw or sgd")
-        ->check(one_of({"adamw", "sgd"}))
+        ->check(one_of(training::optimizer_names()))
         ->capture_default_str();
     add_option(app, "--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
     add_option(app, "--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
@@ -129,7 +129,7 @@ void add_step(CLI::App& app, Flags& flags) {
 void add_recompute(CLI::App& app, Flags& flags) {
     std::string what = "what backward computes again";
     std::vector<std::string> names;
-    for (const training::Recompute& each : flags.recomputes) {
+    for (const nn::RecomputeWay& each : flags.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }

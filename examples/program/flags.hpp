@@ -50,8 +50,8 @@ struct Flags {
     double beta2 = 0.99;    ///< of AdamW
     double momentum = 0.9;  ///< of SGD
     double clip = 1.0;
-    double average = 0;                                                    ///< decay of the averaged weights; 0: none
-    std::vector<training::Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
+    double average = 0;                ///< decay of the averaged weights; 0: none
+    nn::RecomputeWays recomputes{{}};  ///< the model's
     std::string recompute = "none";
     bool recompute_given = false;  ///< on the command line; else the plan of a training that is resumed counts
     std::size_t budget = 0;        ///< bytes that a plan is made for; 0: none is made

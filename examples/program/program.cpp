@@ -198,9 +198,9 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                      .log = flags.log,
                                      .tensorboard = flags.tensorboard,
                                      .memory_history = flags.memory_history};
-    options.optimizer = flags.optimizer == "sgd"
-                            ? training::sgd({.momentum = flags.momentum, .weight_decay = flags.weight_decay})
-                            : training::adamw({.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay});
+    options.optimizer =
+        training::optimizer_named(flags.optimizer, {.beta2 = flags.beta2, .weight_decay = flags.weight_decay},
+                                  {.momentum = flags.momentum, .weight_decay = flags.weight_decay});
     options.spell = [described = flags.gpu.described()](const std::string& name, const std::string& value) {
         return flag(described, name, value);
     };
