@@ -44,7 +44,7 @@ struct DetectionFlags : DataFlags {
         warmup = 50;
         weight_decay = 0.01;
         beta2 = 0.999;
-        clip = 5;
+        max_grad_norm = 5;
         workers = 1;
         orientation = "auto";
         recomputes = nn::FasterRcnn::recompute_ways();

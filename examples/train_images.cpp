@@ -40,7 +40,7 @@ struct ImageFlags : DataFlags {
         batch = 60;
         epochs = 12;
         lr = 3e-3;
-        min_lr = clip = 0;
+        min_lr = max_grad_norm = 0;
         warmup = 50;
         weight_decay = 0.05;
         beta2 = 0.999;

@@ -41,6 +41,8 @@ std::string flag(bool gpu_described, const std::string& name, const std::string&
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
+                          : name == "average"      ? "ema-decay"
+                          : name == "clip"         ? "max-grad-norm"
                                                    : name;
     std::ranges::replace(spelled, '_', '-');
     return fmt::format("--{}{}{}", spelled, value.empty() ? "" : " ", value);
@@ -174,11 +176,11 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                                   .floor = flags.floor(),
                                                   .warmup_steps = flags.warmup,
                                                   .decay_steps = flags.steps},
-                                     .clip = flags.clip,
+                                     .clip = flags.max_grad_norm,
                                      .shard = flags.shard == "state"       ? Shard::state
                                               : flags.shard == "gradients" ? Shard::gradients
                                                                            : Shard::none,
-                                     .average = flags.average,
+                                     .average = flags.ema_decay,
                                      .autocast = flags.autocast(),
                                      .recomputes = flags.recomputes,
                                      .recompute = flags.recompute,

@@ -70,7 +70,7 @@ TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
     for (const Words& flags :
          {Words{"--dropout", "0.1"},
           {"--accumulate", "4", "--steps", "1"},
-          {"--accumulate", "2", "--steps", "3", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
+          {"--accumulate", "2", "--steps", "3", "--dtype", "bf16", "--recompute", "blocks", "--dropout", "0.1"},
           {"--accumulate", "5", "--steps", "3", "--validate-every", "1"},
           {"--dtype", "f16", "--accumulate", "3", "--steps", "3", "--lr", "1e30", "--warmup", "1"},
           {"--recompute", "cheap", "--validate-every", "2", "--sample", "5"}}) {
