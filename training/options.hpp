@@ -93,7 +93,12 @@ struct TrainerOptions {
     std::int64_t stop_after = -1;  ///< ends after this many steps of this run, as Ctrl-C does; below 0: does not
     bool handle_signals = true;    ///< SIGINT, SIGTERM, SIGHUP end a training after its step; a second one at once
 
+    /// On a GPU, `Trainer::run` rehearses for a larger scratch budget that does not raise the peak, and the context has
+    /// it. A training that is resumed needs the same one again.
+    bool fit_scratch = false;
+
     bool print = true;                ///< progress and results, on standard output
+    std::string data = {};            ///< what it trains on, for people: "60000 images"
     std::string unit = "samples";     ///< of throughput: "tokens"
     std::int64_t units = 1;           ///< in a sample
     std::string log = {};             ///< file for the figures of every step, a JSON object in each line

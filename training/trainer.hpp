@@ -112,8 +112,11 @@ struct Report {
     std::optional<std::size_t> used;  ///< `unaccounted_device_bytes`, when the last step was done
     std::string graph_refusal;        ///< why not all work was done by graphs, or empty
     std::string state_sha256;         ///< of parameters, optimizer state and random position
+    ComputeOptions compute;           ///< of `run`: with the scratch budget that was fitted
     std::vector<RankReport> ranks;    ///< of all processes, on each; empty if there is one
 };
+
+using MakeContext = std::function<Context&(const Profile& profile)>;
 
 class Trainer {
   public:
@@ -124,12 +127,17 @@ class Trainer {
     void after_validation(std::function<void(const ValidatedStep&)> hook) {
         after_validation_.push_back(std::move(hook));
     }
-    /// Called before lines about steps are printed; the lines that it returns are printed first.
+    /// Called by `run` with the plan that it has made, before a rehearsal by it.
+    void after_plan(std::function<void(const Planned&)> hook) { after_plan_.push_back(std::move(hook)); }
+    /// Called before lines about the data and about steps are printed; the lines that it returns are printed first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, rehearses and trains. On a dry context it only rehearses. Errors: as `plan`,
-    /// `rehearse` and `train`.
+    /// `rehearse` and `train`; Error if a scratch budget is to be fitted, which needs the next one.
     Report run(Context& context);
+    /// The same for a context that `make_context` makes of the profile when the plan and the scratch budget are known,
+    /// and that outlives the training. Without `make_context` it only rehearses.
+    Report run(Profile profile, const MakeContext& make_context);
 
     /// The fastest plan for `TrainerOptions::budget`: the same for each of several processes, of which none takes more.
     /// Errors: plan::BudgetTooSmall; Error without a budget, or if the options recompute anything themselves; errors of
@@ -180,6 +188,8 @@ class Trainer {
     /// "recompute blocks": of a history.
     std::string title() const;
     bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt, LastStep* last_step) const;
+    std::optional<Planned> plan_or_saved(const Profile& profile, bool says);
+    void announce(const Forecast& forecast) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
     Report train_as_told(Context& context, const Forecast& forecast) const;
@@ -191,6 +201,7 @@ class Trainer {
     TrainerOptions options_;
     std::vector<std::function<void(const Step&)>> after_step_;
     std::vector<std::function<void(const ValidatedStep&)>> after_validation_;
+    std::vector<std::function<void(const Planned&)>> after_plan_;
     std::vector<std::function<std::vector<std::string>()>> news_;
 };
 
