@@ -44,14 +44,10 @@ struct DetectionFlags : DataFlags {
         warmup = 50;
         weight_decay = 0.01;
         beta2 = 0.999;
-        clip = 5;
+        max_grad_norm = 5;
         workers = 1;
         orientation = "auto";
-        recomputes = {{"none", "nothing", {}},
-                      {"cheap", "norms and the like", {{"", recompute_cheap()}}},
-                      {"blocks",
-                       "all but the borders of the backbone's blocks as well",
-                       {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};
+        recomputes = nn::FasterRcnn::recompute_ways();
     }
 
     std::string backbone = "resnet18";

@@ -40,15 +40,12 @@ struct ImageFlags : DataFlags {
         batch = 60;
         epochs = 12;
         lr = 3e-3;
-        min_lr = clip = 0;
+        min_lr = max_grad_norm = 0;
         warmup = 50;
         weight_decay = 0.05;
         beta2 = 0.999;
-        recomputes = {{"none", "nothing", {}},
-                      {"cheap", "norms and the like", {{"", recompute_cheap()}}},
-                      {"blocks",
-                       "all but the borders of ResNet's blocks; VGG and mlp, which have none, as cheap",
-                       {{"", recompute_cheap()}, {"*.*", recompute_all()}}}};
+        recomputes = recompute_ways(model);
+        recomputes.back().what += "; VGG and mlp, which have none, as cheap";
     }
 
     PerceptronOptions perceptron;
@@ -65,7 +62,9 @@ void take_defaults(CLI::App& app, ImageFlags& flags) {
             throw CLI::ValidationError(
                 fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr, flags.model, flags.lr));
     }
-    if (vgg || flags.model == "mlp") flags.recomputes[2].policies = flags.recomputes[1].policies;
+    const nn::RecomputeWays ways = recompute_ways(flags.model);
+    for (std::size_t i = 0; i < flags.recomputes.size(); ++i)
+        flags.recomputes[i].policies = ways[std::min(i, ways.size() - 1)].policies;
 }
 
 void check_for_model(const ImageFlags& flags) {

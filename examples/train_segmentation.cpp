@@ -45,11 +45,7 @@ struct SegmentationFlags : DataFlags {
         warmup = 10;
         weight_decay = 0.01;
         beta2 = 0.99;
-        recomputes = {{"none", "nothing", {}},
-                      {"cheap", "norms, pools and joins", {{"**", recompute_cheap()}}},
-                      {"blocks",
-                       "all but the borders of each pair of convolutions",
-                       {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}};
+        recomputes = nn::UNet::recompute_ways();
         recompute = "cheap";
     }
 

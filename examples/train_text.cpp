@@ -36,10 +36,8 @@ struct ModelFlags : program::TextFlags {
         batch = 32;
         lr = 2e-3;
         dropout = 0.1;
-        recomputes = {
-            {"none", "nothing", {}},
-            {"cheap", "bert's norms and the like", {}},
-            {"layers", "all but the borders of bert's layers; the gates of lstm and gru, from some states", {}}};
+        recomputes = nn::BertForMaskedLm::recompute_ways();
+        recomputes.back().what += "; of lstm and gru, which have no cheap, the gates, from some states";
     }
 
     std::string model = "lstm";
@@ -95,14 +93,9 @@ void take_defaults(CLI::App& app, const ModelFlags& flags) {
     }
 }
 
-/// The model's ways: BERT's are policies.
+/// Flags have BERT's ways; those of LSTM and GRU are the task's.
 void take_recompute(ModelFlags& flags) {
-    if (!flags.masked()) {
-        std::erase_if(flags.recomputes, [](const training::Recompute& way) { return way.name == "cheap"; });
-        return;
-    }
-    flags.recomputes[1].policies = {{"bert.encoder.layers.*", recompute_cheap()}};
-    flags.recomputes[2].policies = {{"bert.encoder.layers.*", recompute_all()}};
+    if (!flags.masked()) flags.recomputes = recurrent_ways();
 }
 
 void check_for_model(const ModelFlags& flags) {

@@ -68,6 +68,13 @@ BertForMaskedLm::BertForMaskedLm(const Path& path, const BertOptions& options)
       norm(path / "norm", options.width, kEpsilon),
       bias(path.parameter("bias", {options.vocabulary}, init::zeros())) {}
 
+RecomputeWays BertForMaskedLm::recompute_ways() {
+    const std::string layers = "bert.encoder.layers.*";
+    return {{},
+            {"cheap", "norms and the like", {{layers, recompute_cheap()}}},
+            {"layers", "all but the borders of each layer", {{layers, recompute_all()}}}};
+}
+
 Tensor BertForMaskedLm::forward(const Tensor& ids, const AttentionMask& mask, const Tensor& types) const {
     Tensor x = norm(gelu(transform(bert(ids, mask, types)), Gelu::erf));
     return linear(std::move(x), bert.tokens.weight, bias);

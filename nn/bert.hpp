@@ -14,6 +14,7 @@
 #include <headroom/core/loss.hpp>
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/nn/transformer_encoder.hpp>
 
 namespace headroom::nn {
@@ -54,6 +55,8 @@ class Bert : public Module<Bert> {
 class BertForMaskedLm : public Module<BertForMaskedLm> {
   public:
     BertForMaskedLm(const Path& path, const BertOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
     /// Logits [batch, time, vocabulary].
     Tensor forward(const Tensor& ids, const AttentionMask& mask = {}, const Tensor& types = {}) const;
     /// The cross entropy over all positions whose target is not -100.

@@ -131,6 +131,14 @@ FasterRcnn::Predictions FasterRcnn::predict(const Pyramid& levels, IntPair image
     return {cls_score(x), bbox_pred(x).reshape({-1, options.classes, 4})};
 }
 
+RecomputeWays FasterRcnn::recompute_ways() {
+    return {{},
+            {"cheap", "norms and the like", {{"", recompute_cheap()}}},
+            {"blocks",
+             "all but the borders of the backbone's blocks as well",
+             {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};
+}
+
 DetectionLosses FasterRcnn::losses(Tensor images, const Tensor& boxes, const Tensor& labels) const {
     check_detection_images("faster_rcnn", images, options.body.channels);
     check_detection_targets("faster_rcnn", images, boxes, labels);

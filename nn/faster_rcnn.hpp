@@ -18,6 +18,7 @@
 
 #include <headroom/core/loss.hpp>
 #include <headroom/nn/fpn.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/nn/region_pooling.hpp>
 #include <headroom/nn/region_proposals.hpp>
 #include <headroom/nn/resnet.hpp>
@@ -100,6 +101,8 @@ class FasterRcnn : public Module<FasterRcnn> {
     /// which no sample can match an object; Error for fractions and overlaps outside of [0, 1], and for box sizes and
     /// ratios not above 0.
     FasterRcnn(const Path& path, const FasterRcnnOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
 
     /// images [N, 3, H, W]; boxes [N, M, 4] and labels [N, M] (i32 or i64; below 1: no object; M at least 1) -> the
     /// four losses. Anchors and regions are sampled with the context's random numbers. An object that overlaps no

@@ -89,6 +89,14 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
     return norm(std::move(x));
 }
 
+RecomputeWays Gpt::recompute_ways() {
+    return {
+        {},
+        {"cheap", "norms and the like", {{"blocks.*", recompute_cheap()}}},
+        {"mlp", "the feed-forward part as well", {{"blocks.*", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
+        {"blocks", "all but the borders of each block", {{"blocks.*", recompute_all()}}}};
+}
+
 Tensor Gpt::forward(const Tensor& ids, std::vector<KeyValue>* caches) const {
     return linear(hidden(ids, caches), tokens.weight, Tensor());
 }

@@ -17,6 +17,7 @@
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/layer_norm.hpp>
 #include <headroom/nn/mlp.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/nn/sampling.hpp>
 
 namespace headroom::nn {
@@ -56,6 +57,8 @@ class Gpt : public Module<Gpt> {
     /// layers) in residual projections; biases are 0. Errors: ShapeError for sizes below 1 or heads that do not divide
     /// the width.
     Gpt(const Path& path, const GptOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
 
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
     /// the ids continue those of earlier calls. Errors: ShapeError beyond `block` positions.

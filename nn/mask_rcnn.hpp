@@ -38,6 +38,7 @@ class MaskRcnn : public Module<MaskRcnn> {
   public:
     /// Initialised as in torchvision. Errors: as FasterRcnn; ShapeError for sizes below 1.
     MaskRcnn(const Path& path, const MaskRcnnOptions& options);
+    static RecomputeWays recompute_ways() { return FasterRcnn::recompute_ways(); }
 
     /// As in FasterRcnn, with masks [N, M, H, W] of any dtype, 0 or 1: five losses. Errors: ShapeError, DtypeError.
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;

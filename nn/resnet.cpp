@@ -98,6 +98,12 @@ std::array<Tensor, 4> ResNet::features(Tensor images) const {
     return results;
 }
 
+RecomputeWays ResNet::recompute_ways() {
+    return {{},
+            {"cheap", "norms and the like", {{"", recompute_cheap()}}},
+            {"blocks", "all but the borders of each block", {{"", recompute_cheap()}, {"*.*", recompute_all()}}}};
+}
+
 Tensor ResNet::forward(Tensor images) const {
     if (!fc) throw Error("resnet: it was made without classes; see features()");
     Tensor x = stem(std::move(images));

@@ -14,6 +14,7 @@
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/nn/conv.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::nn {
 
@@ -61,6 +62,8 @@ class ResNet : public Module<ResNet> {
     /// Initialised as in torchvision: convolutions Kaiming normal by fan_out, norms 1 and 0. Errors: ShapeError for
     /// sizes below 1.
     ResNet(const Path& path, const ResNetOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
 
     /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error if
     /// `classes` is 0.

@@ -60,6 +60,14 @@ UNet::UNet(const Path& path, const UNetOptions& options_)
     }
 }
 
+RecomputeWays UNet::recompute_ways() {
+    return {{},
+            {"cheap", "norms, pools and joins", {{"**", recompute_cheap()}}},
+            {"blocks",
+             "all but the borders of each pair of convolutions",
+             {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}};
+}
+
 Tensor UNet::forward(Tensor images) const {
     if (images.rank() != 4 || images.size(2) < kLeastSize || images.size(3) < kLeastSize) {
         throw ShapeError(fmt::format("unet: images must be [N, {}, H, W] of at least {} x {} pixels, got {}",

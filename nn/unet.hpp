@@ -13,6 +13,7 @@
 
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/nn/conv.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::nn {
 
@@ -44,6 +45,8 @@ class UNet : public Module<UNet> {
 
     /// Errors: ShapeError for sizes below 1.
     UNet(const Path& path, const UNetOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
     /// Images [N, channels, H, W] -> logits [N, classes, H, W]. If a size is odd, the upsampled features are padded
     /// with zeros. Errors: ShapeError below 16 x 16 pixels.
     Tensor forward(Tensor images) const;

@@ -57,6 +57,8 @@ Vgg::Vgg(const Path& path, const VggOptions& options_)
     }
 }
 
+RecomputeWays Vgg::recompute_ways() { return {{}, {"cheap", "norms and the like", {{"", recompute_cheap()}}}}; }
+
 Tensor Vgg::forward(Tensor x) const {
     if (x.rank() != 4 || x.size(2) < kLeastSize || x.size(3) < kLeastSize) {
         throw ShapeError(fmt::format("vgg: images must be [N, {}, H, W] of at least {} x {} pixels, got {}",

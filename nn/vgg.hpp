@@ -14,6 +14,7 @@
 #include <headroom/nn/conv.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::nn {
 
@@ -37,6 +38,8 @@ class Vgg : public Module<Vgg> {
     /// Initialised as in torchvision: convolutions Kaiming normal by fan_out, linear layers normal with standard
     /// deviation 0.01, biases 0. Errors: ShapeError for sizes below 1.
     Vgg(const Path& path, const VggOptions& options);
+    /// For a model whose path is "".
+    static RecomputeWays recompute_ways();
     /// Images [N, channels, H, W] -> logits [N, classes]; the output of the last stage is averaged to 7 x 7 pixels.
     /// Errors: ShapeError below 32 x 32 pixels.
     Tensor forward(Tensor images) const;

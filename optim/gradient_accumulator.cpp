@@ -328,7 +328,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
     context.exec().set_path(0);
     if (group_ && present(micro_batches_) > 0) {
         phase_ = Phase::broken;  // unless all of this succeeds
-        attend_last_round();
+        participate_in_last_round();
     }
     optimizer_.begin_step(learning_rate);
     StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
@@ -357,10 +357,10 @@ bool GradientAccumulator::exchanges() const {
 }
 
 /// In which other ranks have a micro-batch, and this one has none.
-void GradientAccumulator::attend_last_round() {
+void GradientAccumulator::participate_in_last_round() {
     const int with = present(micro_batches_);
     ledger_.add_round(*group_, nullptr, false, with);
-    exchange_->attend_round(with);
+    exchange_->participate_in_round(with);
     parameters_.context().tape().participate();
 }
 

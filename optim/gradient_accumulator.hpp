@@ -220,7 +220,7 @@ class GradientAccumulator {
     int present(std::int64_t round) const;
     bool exchanges() const;
     void listen();
-    void attend_last_round();
+    void participate_in_last_round();
     void finish_step(double learning_rate);
     void end_step();
     Loss forward(const Forward& work);

@@ -46,7 +46,7 @@ void GradientExchange::end_round() {
     open_ = false;
 }
 
-void GradientExchange::attend_round(int present) {
+void GradientExchange::participate_in_round(int present) {
     begin_round(false, present);
     if (sharded_) {
         for (const GradientSegment& segment : parameters_.segments()) add(segment);

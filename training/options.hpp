@@ -11,11 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/schedule.hpp>
@@ -30,12 +30,11 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(Parameters
 MakeOptimizer adamw(const optim::AdamWOptions& options = {});
 MakeOptimizer sgd(const optim::SgdOptions& options = {});
 
-/// A named way of recomputing: policies by module path. If `policies` is empty, `Task::recompute` implements the name.
-struct Recompute {
-    std::string name;
-    std::string what;  ///< description of what backward recomputes, for messages
-    std::vector<std::pair<std::string, Policy>> policies;
-};
+/// The names that `optimizer_named` takes: "adamw" and "sgd".
+const std::vector<std::string>& optimizer_names();
+/// The optimizer of this name, with the options of its kind. Errors: Error that lists the names if it is unknown.
+MakeOptimizer optimizer_named(const std::string& name, const optim::AdamWOptions& of_adamw = {},
+                              const optim::SgdOptions& of_sgd = {.momentum = 0.9});
 
 /// How messages spell an option: `.batch = 4`, or `--batch 4` in a program with flags. `name` is a field of
 /// `TrainerOptions` or of its schedule ("peak", "warmup_steps"), "memory_limit", "graphs", or "device" for a device
@@ -64,9 +63,9 @@ struct TrainerOptions {
     /// Decay of a moving average of the weights (`optim::MovingAverage`); 0: none. Validations and `Task::end` use the
     /// averages, so `best` refers to them. Checkpoints hold weights and averages.
     double average = 0;
-    std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
-    std::vector<Recompute> recomputes = {};  ///< from keeping everything to the least memory
-    std::string recompute = {};              ///< name of one of `recomputes`; empty: the context's policies
+    std::optional<Dtype> autocast = {};  ///< f16 (with loss scaling) or bf16
+    nn::RecomputeWays recomputes = {};   ///< such as `nn::Gpt::recompute_ways()`
+    std::string recompute = {};          ///< name of one of `recomputes`; empty: the context's policies
     /// Bytes that the training may reserve at its peak. `Trainer::plan` chooses the micro-batch and the recomputation
     /// that make it fastest within them. 0: no budget; `batch` and `recompute` apply.
     std::size_t budget = 0;
@@ -95,7 +94,12 @@ struct TrainerOptions {
     bool handle_signals =
         true;  ///< SIGINT, SIGTERM or SIGHUP end a training after the current step; a second one at once
 
+    /// On a GPU, `Trainer::run` searches for the largest scratch budget that does not raise the peak, and makes the
+    /// context with it. A resumed training needs the same scratch budget again.
+    bool fit_scratch = false;
+
     bool print = true;                ///< progress and results, on standard output
+    std::string data = {};            ///< description of the training data for messages: "60000 images"
     std::string unit = "samples";     ///< unit of throughput, such as "tokens"
     std::int64_t units = 1;           ///< units per sample
     std::string log = {};             ///< file for each step's figures, one JSON object per line

@@ -62,7 +62,7 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
     plan::Workload workload{.division = {options.batch, options.accumulate}, .may_split = [=] {
                                 return !rehearsed->keeps_batch && split.value_or(!rehearsed->couples_samples);
                             }};
-    for (const Recompute& way : options.recomputes) {
+    for (const nn::RecomputeWay& way : options.recomputes) {
         if (!way.policies.empty()) {
             workload.ways.push_back(way.policies);
         } else if (way.name != options.recompute) {
@@ -209,7 +209,7 @@ void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
 }
 
 void Trainer::check_program(const plan::Plan& plan, const Profile& profile) const {
-    for (const Recompute& way : options_.recomputes) {
+    for (const nn::RecomputeWay& way : options_.recomputes) {
         if (way.name != plan.division.choice || way.policies.empty()) continue;
         throw Error(fmt::format("the plan's choice is {}, which has rules of its own beside the plan's", way.name));
     }

@@ -45,7 +45,7 @@ void check(const TrainerOptions& options) {
                                 options.spell("recompute", options.recompute)));
     }
     std::vector<std::string> names;
-    for (const Recompute& way : options.recomputes) names.push_back(way.name);
+    for (const nn::RecomputeWay& way : options.recomputes) names.push_back(way.name);
     if (std::ranges::find(names, options.recompute) == names.end())
         throw Error(
             fmt::format("{}: the ways are {}", options.spell("recompute", options.recompute), fmt::join(names, ", ")));
@@ -107,7 +107,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
       micro_batch_(accumulator_->graph([this](const Task::Batch& batch) { return telling_loss(batch); })) {
     if (group_) share_out();
     plan_steps();
-    for (const Recompute& way : options_.recomputes) {
+    for (const nn::RecomputeWay& way : options_.recomputes) {
         if (way.name != options_.recompute) continue;
         for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
     }

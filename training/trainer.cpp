@@ -10,6 +10,8 @@
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/core/round_robin.hpp>
+#include <headroom/core/scratch_budget.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/training/history_file.hpp>
 #include <headroom/training/internal/rehearsal.hpp>
 #include <headroom/training/say.hpp>
@@ -73,41 +75,70 @@ std::vector<RankReport> Trainer::rehearse_ranks(Profile profile) const {
     return ranks;
 }
 
+std::optional<Planned> Trainer::plan_or_saved(const Profile& profile, bool says) {
+    if (options_.budget == 0) {
+        if (!options_.plan && options_.recompute.empty()) apply_saved(profile);
+        return {};
+    }
+    const Planned planned = plan(profile);
+    apply(planned.plan);
+    if (says)
+        say("plan: {}; the least budget found is {}, keeping all takes {}", planned.plan.to_string(),
+            size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
+    for (const auto& hook : after_plan_) hook(planned);
+    return planned;
+}
+
+void Trainer::announce(const Forecast& forecast) const {
+    say("{} parameters{}{}", forecast.parameters, options_.data.empty() ? "" : ", ", options_.data);
+    for (const auto& hook : news_)
+        for (const std::string& line : hook()) say("{}", line);
+    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
+        size_text(forecast.resident_bytes()));
+    if (forecast.couples_samples && options_.accumulate > 1)
+        say("batch norm takes its statistics of {} samples, not of the {} of a step", options_.batch,
+            options_.batch * options_.accumulate);
+    if (forecast.grows_by > 0) {
+        say("memory grows by {} in every step, which the predicted peak does not have: keep numbers of a step "
+            "(item()), not its tensors",
+            size_text(forecast.grows_by));
+    }
+    for (const IdlePolicy& idle : forecast.idle_policies) {
+        say("the policy of \"{}\" changes nothing: no module that it fits computes anything{}{}", idle.pattern,
+            idle.nearest.empty() ? "" : "; the nearest that do are ", fmt::join(idle.nearest, ", "));
+    }
+    std::fflush(stdout);
+}
+
 Report Trainer::run(Context& context) {
-    std::optional<Planned> planned;
-    if (options_.budget > 0) {
-        planned = plan(context.profile());
-        apply(planned->plan);
-    } else if (!options_.plan && options_.recompute.empty()) {
-        apply_saved(context.profile());
+    if (options_.fit_scratch) throw Error("fit_scratch: run makes the context then; give it a profile");
+    if (!context.dry()) return run(context.profile(), [&](const Profile&) -> Context& { return context; });
+    Report report;
+    report.planned = plan_or_saved(context.profile(), false);
+    report.forecast = rehearse(context);
+    return report;
+}
+
+Report Trainer::run(Profile profile, const MakeContext& make_context) {
+    const bool says = options_.print && profile.rank == 0;
+    if (says && profile.cuda()) say("{}", memory_text(profile));
+    std::optional<Planned> planned = plan_or_saved(profile, says);
+    Forecast forecast = rehearse(profile, !make_context);
+    if (options_.fit_scratch) {
+        profile.compute.scratch_budget = fit_scratch_budget(profile, [&](Context& dry) { rehearse(dry); });
+        if (says) say("scratch budget {}", size_text(profile.compute.scratch_budget));
+        forecast = rehearse(profile, !make_context);
     }
-    if (context.dry()) {
-        Report report;
-        report.forecast = rehearse(context);
-        report.planned = std::move(planned);
-        return report;
+    if (says) announce(forecast);
+    Report report;
+    if (make_context) {
+        report = train(make_context(profile), forecast);
+    } else {
+        report.graph_refusal = forecast.graph_refusal;
+        report.forecast = std::move(forecast);
     }
-    const Profile profile = context.profile();
-    const Forecast forecast = rehearse(profile);
-    if (options_.print && is_first(context)) {
-        if (profile.cuda()) say("{}", memory_text(profile));
-        say("{} parameters", forecast.parameters);
-        say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
-            size_text(forecast.resident_bytes()));
-        if (forecast.grows_by > 0) {
-            say("memory grows by {} in every step, which the predicted peak does not have: keep numbers of a step "
-                "(item()), not its tensors",
-                size_text(forecast.grows_by));
-        }
-        for (const IdlePolicy& idle : forecast.idle_policies) {
-            say("the policy of \"{}\" changes nothing: no module that it fits computes anything{}{}", idle.pattern,
-                idle.nearest.empty() ? "" : "; the nearest that do are ", fmt::join(idle.nearest, ", "));
-        }
-        if (planned) say("{}", planned->plan.to_string());
-        std::fflush(stdout);
-    }
-    Report report = train(context, forecast);
     report.planned = std::move(planned);
+    report.compute = profile.compute;
     return report;
 }
 

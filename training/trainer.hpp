@@ -112,8 +112,11 @@ struct Report {
     std::optional<std::size_t> used;  ///< `unaccounted_device_bytes` after the last step
     std::string graph_refusal;        ///< why some work did not run as graphs; empty if all did
     std::string state_sha256;         ///< of parameters, optimizer state and random state
+    ComputeOptions compute;           ///< of `run`, with the fitted scratch budget
     std::vector<RankReport> ranks;    ///< by rank, on every rank; empty with one process
 };
+
+using MakeContext = std::function<Context&(const Profile& profile)>;
 
 class Trainer {
   public:
@@ -124,12 +127,18 @@ class Trainer {
     void after_validation(std::function<void(const ValidatedStep&)> hook) {
         after_validation_.push_back(std::move(hook));
     }
-    /// Calls `hook` before progress lines are printed; the lines that it returns are printed first.
+    /// Calls `hook` in `run` with the plan that `run` has made, before the plan is rehearsed.
+    void after_plan(std::function<void(const Planned&)> hook) { after_plan_.push_back(std::move(hook)); }
+    /// Calls `hook` before lines about the data and about steps are printed; the lines that it returns are printed
+    /// first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, then rehearses, then trains. A dry context is only rehearsed. Errors: as `plan`,
-    /// `rehearse` and `train`.
+    /// `rehearse` and `train`; Error if a scratch budget is to be fitted, which needs the overload below.
     Report run(Context& context);
+    /// Calls `make_context` with the profile once the plan and the scratch budget are known, and trains on the context
+    /// that it returns, which must outlive the training. Without `make_context` it only rehearses.
+    Report run(Profile profile, const MakeContext& make_context);
 
     /// The fastest plan within `TrainerOptions::budget`. With several processes all use the same plan, and none exceeds
     /// the budget. Errors: plan::BudgetTooSmall; Error without a budget, or if the options already recompute something;
@@ -180,6 +189,8 @@ class Trainer {
     /// The title of a memory history, such as "recompute blocks".
     std::string title() const;
     bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt, LastStep* last_step) const;
+    std::optional<Planned> plan_or_saved(const Profile& profile, bool says);
+    void announce(const Forecast& forecast) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
     Report train_as_told(Context& context, const Forecast& forecast) const;
@@ -191,6 +202,7 @@ class Trainer {
     TrainerOptions options_;
     std::vector<std::function<void(const Step&)>> after_step_;
     std::vector<std::function<void(const ValidatedStep&)>> after_validation_;
+    std::vector<std::function<void(const Planned&)>> after_plan_;
     std::vector<std::function<std::vector<std::string>()>> news_;
 };
 

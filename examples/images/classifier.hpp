@@ -20,44 +20,57 @@
 
 namespace headroom::images {
 
-using ConvolutionalOptions = std::variant<nn::ResNetOptions, nn::VggOptions>;
-
 inline nn::VggOptions with_norms(nn::VggOptions options) {
     options.batch_norm = true;
     return options;
 }
 
-inline const std::vector<std::pair<std::string, ConvolutionalOptions>>& convolutional_models() {
+struct ConvolutionalModel {
+    std::string name;
+    std::variant<nn::ResNetOptions, nn::VggOptions> options;
+    bool has_peer = false;  ///< bench/peers trains it in PyTorch
+};
+
+inline const std::vector<ConvolutionalModel>& convolutional_models() {
     using nn::ResNetOptions;
     using nn::VggOptions;
-    static const std::vector<std::pair<std::string, ConvolutionalOptions>> all{
+    static const std::vector<ConvolutionalModel> all{
         {"small", ResNetOptions{.blocks = {1, 1, 1, 1}, .bottleneck = false, .width = 16, .small_images = true}},
-        {"resnet18", ResNetOptions::resnet18()},
-        {"resnet34", ResNetOptions::resnet34()},
-        {"resnet50", ResNetOptions::resnet50()},
-        {"resnet101", ResNetOptions::resnet101()},
-        {"resnet152", ResNetOptions::resnet152()},
+        {"resnet18", ResNetOptions::resnet18(), true},
+        {"resnet34", ResNetOptions::resnet34(), true},
+        {"resnet50", ResNetOptions::resnet50(), true},
+        {"resnet101", ResNetOptions::resnet101(), true},
+        {"resnet152", ResNetOptions::resnet152(), true},
         {"vgg11", VggOptions::vgg11()},
         {"vgg13", VggOptions::vgg13()},
-        {"vgg16", VggOptions::vgg16()},
+        {"vgg16", VggOptions::vgg16(), true},
         {"vgg19", VggOptions::vgg19()},
         {"vgg11_bn", with_norms(VggOptions::vgg11())},
         {"vgg13_bn", with_norms(VggOptions::vgg13())},
-        {"vgg16_bn", with_norms(VggOptions::vgg16())},
+        {"vgg16_bn", with_norms(VggOptions::vgg16()), true},
         {"vgg19_bn", with_norms(VggOptions::vgg19())}};
     return all;
 }
 
-inline const ConvolutionalOptions& options_of(const std::string& model) {
-    using Named = std::pair<std::string, ConvolutionalOptions>;
-    return std::ranges::find(convolutional_models(), model, &Named::first)->second;
+/// The network of such options.
+template <class Options>
+using NetworkOf = std::conditional_t<std::is_same_v<Options, nn::VggOptions>, nn::Vgg, nn::ResNet>;
+
+inline const ConvolutionalModel& convolutional(const std::string& model) {
+    return *std::ranges::find(convolutional_models(), model, &ConvolutionalModel::name);
 }
 
 /// What `Classifier` knows: "mlp", "small", "resnet18", "vgg16_bn" and so on.
 inline std::vector<std::string> model_names() {
     std::vector<std::string> names{"mlp"};
-    for (const auto& [name, options] : convolutional_models()) names.push_back(name);
+    for (const ConvolutionalModel& model : convolutional_models()) names.push_back(model.name);
     return names;
+}
+
+inline nn::RecomputeWays recompute_ways(const std::string& model) {
+    if (model == "mlp") return Perceptron::recompute_ways();
+    return std::visit([]<class Options>(const Options&) { return NetworkOf<Options>::recompute_ways(); },
+                      convolutional(model).options);
 }
 
 /// Whether it is one of torchvision's, which begin with three channels.
@@ -92,13 +105,12 @@ class Classifier {
     static Model make(const nn::Path& path, const std::string& name, const Shape& image, std::int64_t classes,
                       const PerceptronOptions& perceptron) {
         if (name == "mlp") return Perceptron(path, image.numel(), classes, perceptron);
-        const auto make_of = [&](auto options) -> Model {
+        const auto make_of = [&]<class Options>(Options options) -> Model {
             options.channels = image[0];
             options.classes = classes;
-            using Net = std::conditional_t<std::is_same_v<decltype(options), nn::VggOptions>, nn::Vgg, nn::ResNet>;
-            return Net(path, options);
+            return NetworkOf<Options>(path, options);
         };
-        return std::visit(make_of, options_of(name));
+        return std::visit(make_of, convolutional(name).options);
     }
 
     Model model_;

@@ -12,6 +12,7 @@
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
+#include <headroom/nn/recompute_way.hpp>
 
 namespace headroom::images {
 
@@ -33,6 +34,8 @@ class Perceptron : public nn::Module<Perceptron> {
         }
         layers_.emplace_back(path / fmt::format("fc{}", options.layers + 1), values, classes);
     }
+
+    static nn::RecomputeWays recompute_ways() { return {{}, {"cheap", "activations", {{"", recompute_cheap()}}}}; }
 
     Tensor forward(const Tensor& images) const {
         Tensor x = images.permute({0, 2, 3, 1}).reshape({images.size(0), -1});  // as channels lie, so it is no copy

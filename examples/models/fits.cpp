@@ -61,7 +61,7 @@ Sizes resized(Sizes sizes, const std::string& name, std::int64_t value) {
 
 std::vector<std::string> methods_of(const Model& model, const Question& question) {
     std::vector<std::string> methods;
-    for (const models::Way& way : model.ways) methods.push_back(way.name);
+    for (const nn::RecomputeWay& way : model.ways) methods.push_back(way.name);
     methods.emplace_back("plan");
     std::erase_if(methods, [&](const std::string& method) {
         return !question.methods.empty() && std::ranges::find(question.methods, method) == question.methods.end();

@@ -19,7 +19,7 @@ namespace headroom::fits {
 
 struct Question {
     std::vector<Profile> gpus;
-    std::vector<std::string> methods = {};  ///< `Way::name` or "plan"; empty: all
+    std::vector<std::string> methods = {};  ///< `RecomputeWay::name` or "plan"; empty: all
     models::Sizes sizes = models::kUsualSizes;
     std::string dtype = "f32", optimizer = "adamw";  ///< as `models::options_of` has them
     std::optional<bool> split_batch = {};            ///< as `TrainerOptions::split_batch`

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <type_traits>
+#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/recurrent.hpp>
+#include <headroom/examples/images/classifier.hpp>
 #include <headroom/examples/images/perceptron.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/bert.hpp>
@@ -21,9 +23,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
-#include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
-#include <headroom/nn/vgg.hpp>
 
 namespace headroom::models {
 
@@ -110,6 +110,10 @@ struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
           layers(path / "layers", {.in = kWidth, .width = kWidth, .layers = 2}),
           head(path / "head", kWidth, vocabulary, {.bias = false}) {}
 
+    static nn::RecomputeWays recompute_ways() {
+        return {
+            {}, {"cheap", "norms and the like", {{"", recompute_cheap()}}}, {"layers", "the gates, from some states"}};
+    }
     /// ids [time, batch]
     Loss loss(const Tensor& ids) const {
         RegionScope scope(this->context(), this->path());
@@ -157,33 +161,22 @@ Step mask_rcnn_step(Parameters& parameters, const Sizes& sizes) {
             }};
 }
 
-/// Keeping all, computing norms and the like again, and `most`.
-std::vector<Way> ways(std::vector<Way> most = {}) {
-    std::vector<Way> result{{}, {"cheap", {{"", recompute_cheap()}}}};
-    result.insert(result.end(), most.begin(), most.end());
-    return result;
-}
-
-Model classifier(MakeStep make, std::vector<Way> most = {}) {
-    return {.samples = Samples::images, .ways = ways(std::move(most)), .make = make};
-}
-
-Model resnet(const nn::ResNetOptions& options) {
-    return classifier(class_step<nn::ResNet>(options),
-                      {{"blocks", {{"", recompute_cheap()}, {"*.*", recompute_all()}}}});
+template <class Network, class Options>
+Model classifier(const Options& options) {
+    return {.samples = Samples::images, .ways = Network::recompute_ways(), .make = class_step<Network>(options)};
 }
 
 Model unet(const nn::UNetOptions& options) {
     return {.sizes = {.batch = 8, .height = 512, .width = 512, .classes = 2},
             .samples = Samples::images,
-            .ways = ways({{"blocks", {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}}),
+            .ways = nn::UNet::recompute_ways(),
             .make = class_step<nn::UNet>(options)};
 }
 
 Model mask_rcnn() {
     return {.sizes = {.batch = 2, .height = 800, .width = 1216, .classes = 91},
             .samples = Samples::images,
-            .ways = ways({{"blocks", {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}}),
+            .ways = nn::MaskRcnn::recompute_ways(),
             .make = mask_rcnn_step};
 }
 
@@ -191,26 +184,21 @@ template <class Net>
 Model recurrent() {
     return {.samples = Samples::sequences,
             .chunks_logits = true,
-            .ways = ways({{"layers", {}, true}}),
+            .ways = RecurrentModel<Net>::recompute_ways(),
             .make = recurrent_step<Net>};
 }
 
 Model bert() {
     return {.sizes = {.block = 512},
             .samples = Samples::sequences,
-            .ways = ways({{"layers", {{"bert.encoder.layers.*", recompute_all()}}}}),
+            .ways = nn::BertForMaskedLm::recompute_ways(),
             .make = published_step<nn::BertForMaskedLm, nn::BertOptions>};
-}
-
-std::vector<Way> ways_of_gpt() {
-    return ways({{"mlp", {{"", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
-                 {"blocks", {{"blocks.*", recompute_all()}}}});
 }
 
 Model gpt() {
     return {.sizes = {.width = 256, .block = 256, .classes = 65},
             .samples = Samples::sequences,
-            .ways = ways_of_gpt(),
+            .ways = nn::Gpt::recompute_ways(),
             .make = gpt_step};
 }
 
@@ -218,14 +206,14 @@ Model gpt2() {
     return {.sizes = {.block = 1024},
             .samples = Samples::sequences,
             .chunks_logits = true,
-            .ways = ways_of_gpt(),
+            .ways = nn::Gpt::recompute_ways(),
             .make = published_step<nn::Gpt, nn::GptOptions>};
 }
 
 Model mlp() {
     return {.sizes = {.height = 28, .width = 28, .classes = 10, .layers = 40},
             .samples = Samples::images,
-            .ways = ways(),
+            .ways = images::Perceptron::recompute_ways(),
             .make = mlp_step};
 }
 
@@ -256,13 +244,13 @@ void check(const Model& model) {
     if (!model.make == !model.task)
         throw Error(fmt::format("the model {} has {}; set one of them, which makes its training", name,
                                 model.make ? "both make and task" : "neither make nor task"));
-    if (model.ways.empty() || !model.ways.front().policies.empty() || model.ways.front().checkpoint)
+    if (model.ways.empty() || !model.ways.front().policies.empty())
         throw Error(fmt::format(
-            "the ways of the model {} do not begin with one that keeps all; put models::Way{{}} before the others",
+            "the ways of the model {} do not begin with one that keeps all; put nn::RecomputeWay{{}} before the others",
             name));
     if (const std::string twice = name_of_two(model.ways); !twice.empty())
         throw Error(fmt::format("two ways of the model {} are called {}; give each a name of its own", name, twice));
-    if (std::ranges::count(model.ways, "plan", &Way::name) > 0)
+    if (std::ranges::count(model.ways, "plan", &nn::RecomputeWay::name) > 0)
         throw Error(
             fmt::format("a way of the model {} is called plan, as plans for a budget are; give it another name", name));
     if (model.task && model.chunks_logits)
@@ -275,8 +263,8 @@ std::string plural(Samples samples) {
     return samples == Samples::images ? "images" : samples == Samples::sequences ? "sequences" : "samples";
 }
 
-const Way& Model::way(const std::string& name) const {
-    const auto found = std::ranges::find(ways, name, &Way::name);
+const nn::RecomputeWay& Model::way(const std::string& name) const {
+    const auto found = std::ranges::find(ways, name, &nn::RecomputeWay::name);
     if (found != ways.end()) return *found;
     throw Error(fmt::format("the model has no way of recomputing that is called {}; it has {}", name,
                             fmt::join(names_of(ways), ", ")));
@@ -299,23 +287,21 @@ std::string Model::inputs(const Sizes& given) const {
 
 const std::vector<Model>& all() {
     static const std::vector<Model> models = [] {
-        std::map<std::string, Model> named{
-            {"resnet18", resnet(nn::ResNetOptions::resnet18())},
-            {"resnet34", resnet(nn::ResNetOptions::resnet34())},
-            {"resnet50", resnet(nn::ResNetOptions::resnet50())},
-            {"resnet101", resnet(nn::ResNetOptions::resnet101())},
-            {"resnet152", resnet(nn::ResNetOptions::resnet152())},
-            {"vgg16", classifier(class_step<nn::Vgg>(nn::VggOptions::vgg16()))},
-            {"vgg16_bn", classifier(class_step<nn::Vgg>(nn::VggOptions{.batch_norm = true}))},
-            {"unet", unet({})},
-            {"unet_bilinear", unet({.bilinear = true})},
-            {"maskrcnn", mask_rcnn()},
-            {"lstm", recurrent<nn::Lstm>()},
-            {"gru", recurrent<nn::Gru>()},
-            {"bert", bert()},
-            {"gpt", gpt()},
-            {"gpt2", gpt2()},
-            {"mlp", mlp()}};
+        std::map<std::string, Model> named{{"unet", unet({})},
+                                           {"unet_bilinear", unet({.bilinear = true})},
+                                           {"maskrcnn", mask_rcnn()},
+                                           {"lstm", recurrent<nn::Lstm>()},
+                                           {"gru", recurrent<nn::Gru>()},
+                                           {"bert", bert()},
+                                           {"gpt", gpt()},
+                                           {"gpt2", gpt2()},
+                                           {"mlp", mlp()}};
+        for (const images::ConvolutionalModel& model : images::convolutional_models()) {
+            if (!model.has_peer) continue;
+            named[model.name] = std::visit(
+                []<class Options>(const Options& options) { return classifier<images::NetworkOf<Options>>(options); },
+                model.options);
+        }
         std::vector<Model> result;
         for (auto& [name, model] : named) {
             model.name = name;

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
 #include <headroom/core/tensor.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/training/task.hpp>
 
 namespace headroom::models {
@@ -33,18 +33,12 @@ struct Sizes {
 /// Each 0, which stands for a model's usual one.
 constexpr Sizes kUsualSizes{.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0, .layers = 0};
 
-/// A way of recomputing, with the name that the training programs have for it.
-struct Way {
-    std::string name = "none";
-    std::vector<std::pair<std::string, Policy>> policies = {};
-    bool checkpoint = false;  ///< recurrent layers keep some states (`kSqrtOfTime`), and compute the others again
-};
-
 /// A model's loss, and inputs that stay.
 struct Step {
     std::vector<Tensor> inputs;
     std::function<Loss(const std::vector<Tensor>&)> loss;
-    std::function<void()> checkpoint = {};  ///< what `Way::checkpoint` says, from now on
+    /// From now on recurrent layers keep some states (`kSqrtOfTime`): a way without policies that is not the first.
+    std::function<void()> checkpoint = {};
     std::function<Loss(const std::vector<Tensor>&)> loss_of_whole_logits = {};  ///< where `loss` takes chunks of them
 };
 
@@ -58,16 +52,16 @@ struct Model {
     std::string name = {};  ///< of --model: without a comma, not beginning with "-", and not "all"
     Sizes sizes = {};       ///< usual ones, for flags that are not given
     Samples samples = Samples::others;
-    bool chunks_logits = false;       ///< its steps have a `loss_of_whole_logits`
-    std::vector<Way> ways = {Way{}};  ///< from keeping all, which is the first, to the least memory
-    bool has_peer = false;            ///< bench/peers has PyTorch's training of it, for --peers
+    bool chunks_logits = false;  ///< its steps have a `loss_of_whole_logits`
+    nn::RecomputeWays ways{{}};  ///< such as `nn::Gpt::recompute_ways()`
+    bool has_peer = false;       ///< bench/peers has PyTorch's training of it, for --peers
     /// Makes module, inputs and loss for a micro-batch of `Sizes::batch` samples. Each training calls it anew.
     std::function<Step(Parameters&, const Sizes&)> make = {};
     /// Makes the task as a `Trainer` would, on its own data, which knows no size but the batch.
     training::MakeTask task = {};
 
     /// Errors: Error that lists the ways if none has this name.
-    const Way& way(const std::string& name) const;
+    const nn::RecomputeWay& way(const std::string& name) const;
     /// With the usual ones for those that are 0.
     Sizes completed(Sizes given) const;
     /// "32 sequences of 1024 tokens".

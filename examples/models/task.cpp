@@ -24,7 +24,7 @@ class ModelTask final : public training::EndlessTask {
     }
 
     void recompute(const std::string& name) override {
-        if (name.empty() || !model_.way(name).checkpoint) return;
+        if (name.empty() || name == model_.ways.front().name || !model_.way(name).policies.empty()) return;
         expect(step_.checkpoint, "checkpoint");
         step_.checkpoint();
     }
@@ -57,9 +57,9 @@ training::TrainerOptions options_of(const Model& model, const Sizes& sizes, cons
                                     const std::string& optimizer) {
     training::TrainerOptions options{
         .batch = sizes.batch, .steps = std::int64_t{1} << 40, .handle_signals = false, .print = false};
-    if (optimizer == "sgd") options.optimizer = training::sgd({.momentum = 0.9});
+    options.optimizer = training::optimizer_named(optimizer);
     if (dtype != "f32") options.autocast = dtype == "f16" ? Dtype::f16 : Dtype::bf16;
-    for (const Way& way : model.ways) options.recomputes.push_back({way.name, "", way.policies});
+    options.recomputes = model.ways;
     options.recompute = model.ways.front().name;
     return options;
 }

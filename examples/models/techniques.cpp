@@ -87,7 +87,7 @@ Rows smaller_batch(const Setup& setup) {
 
 Rows checkpointing(const Setup& setup) {
     Rows rows;
-    for (const models::Way& way : setup.model.ways) {
+    for (const nn::RecomputeWay& way : setup.model.ways) {
         if (way.name == setup.model.ways.front().name) continue;
         rows.push_back(setup.row("gradient checkpointing", way.name));
         rows.back().options.recompute = way.name;
@@ -107,11 +107,14 @@ Rows mixed_precision(const Setup& setup) {
 }
 
 Rows optimizers(const Setup& setup) {
-    const std::string other = setup.question.optimizer == "adamw" ? "sgd" : "adamw";
-    Row row = setup.row("optimizer", other);
-    row.optimizer = other;
-    setup.set_options(row);
-    return {std::move(row)};
+    Rows rows;
+    for (const std::string& other : training::optimizer_names()) {
+        if (other == setup.question.optimizer) continue;
+        Row& row = rows.emplace_back(setup.row("optimizer", other));
+        row.optimizer = other;
+        setup.set_options(row);
+    }
+    return rows;
 }
 
 /// The loss, where the model's own computes its logits in chunks.
@@ -265,9 +268,9 @@ std::vector<Larger> larger(const Setup& setup) {
         machines.emplace_back("H100", Setup{.question = setup.question, .profile = Profile::gpu(gpu_model("H100"))});
     std::vector<Larger> result;
     for (const auto& [machine, on] : machines) {
-        std::vector<const models::Way*> ends{&setup.model.ways.front()};
+        std::vector<const nn::RecomputeWay*> ends{&setup.model.ways.front()};
         if (setup.model.ways.size() > 1) ends.push_back(&setup.model.ways.back());
-        for (const models::Way* way : ends) {
+        for (const nn::RecomputeWay* way : ends) {
             Row row = on.row("", "");
             row.options.recompute = way->name;
             const std::int64_t batch = row.options.batch;

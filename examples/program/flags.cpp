@@ -114,12 +114,14 @@ void add_step(CLI::App& app, Flags& flags) {
     add_option(app, "--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
     add_option(app, "--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
     add_option(app, "--optimizer", flags.optimizer, "adamw or sgd")
-        ->check(one_of({"adamw", "sgd"}))
+        ->check(one_of(training::optimizer_names()))
         ->capture_default_str();
     add_option(app, "--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
     add_option(app, "--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
-    add_option(app, "--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
-    add_option(app, "--average", flags.average,
+    add_option(app, "--max-grad-norm", flags.max_grad_norm, "largest gradient norm; 0: none")
+        ->check(not_negative)
+        ->capture_default_str();
+    add_option(app, "--ema-decay", flags.ema_decay,
                "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
         ->check(real(0, 0.999999));
     add_option(app, "--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
@@ -129,17 +131,12 @@ void add_step(CLI::App& app, Flags& flags) {
 void add_recompute(CLI::App& app, Flags& flags) {
     std::string what = "what backward computes again";
     std::vector<std::string> names;
-    for (const training::Recompute& each : flags.recomputes) {
+    for (const nn::RecomputeWay& each : flags.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
-    CLI::Option* const recompute =
-        add_option(app, "--recompute", flags.recompute, what)->check(one_of(names))->take_last()->capture_default_str();
-    app.add_flag_callback(
-           "--checkpoint", [=, last = names.back()] { recompute->add_result(last); },
-           "the same as --recompute " + names.back())
-        ->trigger_on_parse()
-        ->configurable(false);
+    add_option(app, "--recompute", flags.recompute, what)->check(one_of(names))->capture_default_str();
+    refuse_old(app, "--checkpoint", "--recompute " + names.back());
 }
 
 void add_files(CLI::App& app, Flags& flags) {
@@ -217,7 +214,7 @@ void add_flags(CLI::App& app, Flags& flags) {
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
                 throw CLI::ValidationError(
-                    fmt::format("{} excludes --recompute and --checkpoint: the plan says what is recomputed", name));
+                    fmt::format("{} excludes --recompute: the plan says what is recomputed", name));
             flags.recompute = flags.recomputes.front().name;
         }
         const bool gpu = flags.device == "cuda" || flags.gpu.described();

@@ -47,11 +47,11 @@ struct Flags {
     std::int64_t warmup = 100;
     double weight_decay = 0.1;
     std::string optimizer = "adamw";
-    double beta2 = 0.99;    ///< of AdamW
-    double momentum = 0.9;  ///< of SGD
-    double clip = 1.0;
-    double average = 0;                                                    ///< decay of the averaged weights; 0: none
-    std::vector<training::Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
+    double beta2 = 0.99;               ///< of AdamW
+    double momentum = 0.9;             ///< of SGD
+    double max_grad_norm = 1.0;        ///< 0: gradients are not clipped
+    double ema_decay = 0;              ///< of the averaged weights; 0: none
+    nn::RecomputeWays recomputes{{}};  ///< the model's
     std::string recompute = "none";
     bool recompute_given = false;  ///< on the command line; else the plan of a training that is resumed counts
     std::size_t budget = 0;        ///< bytes that a plan is made for; 0: none is made

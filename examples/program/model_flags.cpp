@@ -1,6 +1,7 @@
 #include <headroom/examples/program/model_flags.hpp>
 
 #include <headroom/examples/program/options.hpp>
+#include <headroom/training/options.hpp>
 
 namespace headroom::program {
 
@@ -16,7 +17,7 @@ void add_model_flags(CLI::App& app, const std::string& batch, models::Sizes& siz
     add_option(app, "--layers", sizes.layers, "of gpt, and hidden ones of mlp")->check(size);
     add_option(app, "--dtype", dtype, "of products")->check(one_of({"f32", "bf16", "f16"}))->capture_default_str();
     add_option(app, "--optimizer", optimizer, "adamw, or sgd with momentum")
-        ->check(one_of({"adamw", "sgd"}))
+        ->check(one_of(training::optimizer_names()))
         ->capture_default_str();
 }
 

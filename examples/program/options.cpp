@@ -45,6 +45,17 @@ CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& value, const
     return app.add_flag(name, value, what);
 }
 
+void refuse_old(CLI::App& app, const std::string& old, const std::string& name) {
+    const auto refuse = [=](const std::string&) {
+        throw CLI::ValidationError(fmt::format("{} is called {} now", old, name));
+    };
+    app.add_option_function<std::string>(old, refuse)
+        ->expected(0, 1)
+        ->trigger_on_parse()
+        ->configurable(false)
+        ->group("");
+}
+
 CLI::Validator whole(std::int64_t least, std::int64_t most) { return between(least, most, "whole number"); }
 CLI::Validator real(double least, double most) { return between(least, most, "number"); }
 

@@ -23,6 +23,9 @@ CLI::Option* add_option(CLI::App& app, const std::string& name, std::vector<std:
                         const std::string& what);
 CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& what);
 
+/// The name that a flag had in an earlier release: wrong usage, which says the name of today. Help leaves it out.
+void refuse_old(CLI::App& app, const std::string& old, const std::string& name);
+
 CLI::Validator whole(std::int64_t least, std::int64_t most);
 CLI::Validator real(double least, double most);
 /// Any number that 64 bits hold; CLI11 lets negative and larger ones wrap around.

@@ -42,7 +42,8 @@ std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
     const std::string rest = extras ? "" : "; " + what;
     if (!words.front().starts_with("--")) return fmt::format("{} belongs to no option{}", words.front(), rest);
     std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
+    for (const CLI::Option* option : app.get_options())
+        if (!option->get_group().empty()) names.push_back(option->get_name());  // those that help has
     return fmt::format("there is no {}; the nearest is {}{}", words.front(), nearest(words.front(), names, 1).front(),
                        rest);
 }

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <headroom/core/scratch_budget.hpp>
 #include <headroom/examples/program/loss_curve.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/processes.hpp>
@@ -41,6 +40,8 @@ std::string flag(bool gpu_described, const std::string& name, const std::string&
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
+                          : name == "average"      ? "ema-decay"
+                          : name == "clip"         ? "max-grad-norm"
                                                    : name;
     std::ranges::replace(spelled, '_', '-');
     return fmt::format("--{}{}{}", spelled, value.empty() ? "" : " ", value);
@@ -90,23 +91,6 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
     });
 }
 
-/// Sets what a plan says. Errors: BudgetTooSmall, of which the summary knows.
-void follow_plan(training::Trainer& trainer, const Flags& flags, const Profile& profile, Summary& summary) {
-    try {
-        const training::Planned planned = trainer.plan(profile);
-        trainer.apply(planned.plan);
-        say("plan: {}; the least budget found is {}, keeping all takes {}", planned.plan.to_string(),
-            size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
-        if (flags.explain) fmt::print("{}", planned.explanation);
-        summary.report.planned = planned;
-        if (!flags.save_plan.empty()) plan::write_plan(flags.save_plan, planned.plan);
-    } catch (const plan::BudgetTooSmall& error) {
-        summary.refused = error;
-        if (!flags.json.empty()) write_summary(flags.json, summary);
-        throw;
-    }
-}
-
 /// Errors: Error for a step on the command line that is neither the plan's nor the one that it divides.
 void expect_of_plan(const Flags& flags, const plan::Plan& plan, const std::string& source) {
     std::vector<std::string> given;
@@ -146,20 +130,26 @@ void say_step_seconds(const Summary& summary) {
         summary.measured_costs ? "" : " by rates that are assumed");
 }
 
-void run(training::Trainer& trainer, const Flags& flags, std::size_t gpu_in_use, Summary& summary) {
-    LossCurve curve;
-    if (!flags.pictures.empty()) follow(trainer, curve);
-    Context context = make_context(flags, gpu_in_use);
-    std::optional<training::Planned> planned = std::move(summary.report.planned);
-    summary.report = trainer.train(context, summary.report.forecast);
-    summary.report.planned = std::move(planned);
-    say_step_seconds(summary);
-    if (!flags.pictures.empty()) {
-        std::filesystem::create_directories(flags.pictures);
-        write_loss_curve(std::filesystem::path(flags.pictures) / "loss.svg", curve);
-        say("drew the losses in {}", flags.pictures);
+/// A plan that was made before: of --plan, or of the training to resume.
+void follow_known_plan(training::Trainer& trainer, const Flags& flags, const Profile& profile) {
+    if (!flags.plan.empty()) {
+        const plan::Plan plan = plan::read_plan(flags.plan);
+        trainer.check(plan, profile);
+        expect_of_plan(flags, plan, flags.plan);
+        trainer.apply(plan);
+        say("plan of {}: {}", flags.plan, plan.to_string());
+    } else if (flags.budget == 0 && !flags.recompute_given) {
+        if (const auto plan = trainer.apply_saved(profile)) {
+            expect_of_plan(flags, *plan, flags.resume());
+            say("plan of {}: {}", flags.resume(), plan->to_string());
+        }
     }
-    if (flags.libraries) print_libraries(context);
+}
+
+void draw(const LossCurve& curve, const Flags& flags) {
+    std::filesystem::create_directories(flags.pictures);
+    write_loss_curve(std::filesystem::path(flags.pictures) / "loss.svg", curve);
+    say("drew the losses in {}", flags.pictures);
 }
 
 }  // namespace
@@ -174,11 +164,11 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                                   .floor = flags.floor(),
                                                   .warmup_steps = flags.warmup,
                                                   .decay_steps = flags.steps},
-                                     .clip = flags.clip,
+                                     .clip = flags.max_grad_norm,
                                      .shard = flags.shard == "state"       ? Shard::state
                                               : flags.shard == "gradients" ? Shard::gradients
                                                                            : Shard::none,
-                                     .average = flags.average,
+                                     .average = flags.ema_decay,
                                      .autocast = flags.autocast(),
                                      .recomputes = flags.recomputes,
                                      .recompute = flags.recompute,
@@ -193,14 +183,16 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                      .save_every = flags.save_every,
                                      .best = flags.best,
                                      .stop_after = flags.stop_after,
+                                     .fit_scratch = flags.fit_scratch,
+                                     .data = program.data,
                                      .unit = program.unit,
                                      .units = program.units,
                                      .log = flags.log,
                                      .tensorboard = flags.tensorboard,
                                      .memory_history = flags.memory_history};
-    options.optimizer = flags.optimizer == "sgd"
-                            ? training::sgd({.momentum = flags.momentum, .weight_decay = flags.weight_decay})
-                            : training::adamw({.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay});
+    options.optimizer =
+        training::optimizer_named(flags.optimizer, {.beta2 = flags.beta2, .weight_decay = flags.weight_decay},
+                                  {.momentum = flags.momentum, .weight_decay = flags.weight_decay});
     options.spell = [described = flags.gpu.described()](const std::string& name, const std::string& value) {
         return flag(described, name, value);
     };
@@ -246,70 +238,67 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_apart(outputs, program.reads);
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Flags fitted = flags;  // with those that `read` has set
-    const bool dry = flags.device == "dry";
     // One for all: what a GPU has in use differs from one look to the next.
     Profile profile = profile_of(flags);
-    if (profile.cuda()) say("{}", training::memory_text(profile));
     if (flags.budget == 0 && (flags.keep_batch || flags.split_batch)) fitted.budget = profile.usable_bytes();
     training::Trainer trainer(program.task, trainer_options(fitted, program));
-    Summary summary;
-    summary.rate_name = program.unit + "_per_second";
-    summary.budget = fitted.budget;
-    summary.batch = flags.batch;
-    summary.accumulate = flags.accumulate;
     use_costs(trainer, flags, profile);
-    summary.measured_costs = trainer.options().costs.has_value();
-    if (fitted.budget > 0) follow_plan(trainer, fitted, profile, summary);
-    if (!flags.plan.empty()) {
-        const plan::Plan plan = plan::read_plan(flags.plan);
-        trainer.check(plan, profile);
-        expect_of_plan(flags, plan, flags.plan);
-        trainer.apply(plan);
-        say("plan of {}: {}", flags.plan, plan.to_string());
-    } else if (fitted.budget == 0 && !flags.recompute_given) {
-        if (const auto plan = trainer.apply_saved(profile)) {
-            expect_of_plan(flags, *plan, flags.resume());
-            say("plan of {}: {}", flags.resume(), plan->to_string());
-        }
-    }
-    fitted.batch = summary.batch = trainer.options().batch;
-    fitted.accumulate = summary.accumulate = trainer.options().accumulate;
-    training::Forecast& forecast = summary.report.forecast;
-    forecast = trainer.rehearse(profile, dry);
-    if (flags.fit_scratch) {
-        fitted.compute.scratch_budget =
-            fit_scratch_budget(profile, [&](Context& rehearsal) { trainer.rehearse(rehearsal); });
-        fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
-        profile.compute.scratch_budget = fitted.compute.scratch_budget;
-        forecast = trainer.rehearse(profile, dry);
-    }
-    if (flags.ranks > 0) summary.report.ranks = trainer.rehearse_ranks(profile);
-    summary.compute = fitted.compute;
-    say("{} parameters, {}", forecast.parameters, program.data);
-    for (const std::string& note : *flags.notes) say("{}", note);
+    follow_known_plan(trainer, fitted, profile);
+    trainer.after_plan([&](const training::Planned& planned) {
+        if (flags.explain) fmt::print("{}", planned.explanation);
+        if (!flags.save_plan.empty()) plan::write_plan(flags.save_plan, planned.plan);
+    });
+    trainer.news([&, said = std::size_t{0}]() mutable {
+        const auto first = flags.notes->begin() + static_cast<std::ptrdiff_t>(std::exchange(said, flags.notes->size()));
+        return std::vector<std::string>(first, flags.notes->end());
+    });
     SkipReport skipped(program);
-    for (const std::string& line : skipped.news()) say("{}", line);
     trainer.news([&] { return skipped.news(); });
-    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
-        size_text(forecast.resident_bytes()));
-    if (forecast.couples_samples && fitted.accumulate > 1) {
-        fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
-                   fitted.batch * fitted.accumulate);
+    LossCurve curve;
+    if (!flags.pictures.empty()) follow(trainer, curve);
+    Summary summary{.rate_name = program.unit + "_per_second",
+                    .measured_costs = trainer.options().costs.has_value(),
+                    .budget = fitted.budget,
+                    .batch = flags.batch,
+                    .accumulate = flags.accumulate};
+    const auto settle = [&](const ComputeOptions& compute) {
+        fitted.compute = compute;
+        fitted.batch = summary.batch = trainer.options().batch;
+        fitted.accumulate = summary.accumulate = trainer.options().accumulate;
+    };
+    std::unique_ptr<Context> context;
+    training::MakeContext make;
+    if (flags.device != "dry") {
+        make = [&](const Profile& settled) -> Context& {
+            settle(settled.compute);
+            context = std::unique_ptr<Context>(new Context(make_context(fitted, settled.in_use)));
+            return *context;
+        };
     }
-    std::fflush(stdout);
-    summary.report.graph_refusal = forecast.graph_refusal;
     try {
-        if (!dry) run(trainer, fitted, profile.in_use, summary);
+        summary.report = trainer.run(profile, make);
+    } catch (const plan::BudgetTooSmall& error) {
+        summary.refused = error;
+        if (!flags.json.empty()) write_summary(flags.json, summary);
+        throw;
     } catch (const training::UnreadableBatch& error) {
         if (!error.image()) throw;
         throw FileError(std::string(error.what()) + "; --skip-bad-images uses another in its place");
     }
+    training::Report& report = summary.report;
+    settle(report.compute);
+    if (flags.ranks > 0) {
+        profile.compute = report.compute;
+        report.ranks = trainer.rehearse_ranks(profile);
+    }
+    if (context) say_step_seconds(summary);
+    if (context && !flags.pictures.empty()) draw(curve, flags);
+    if (context && flags.libraries) print_libraries(*context);
     if (program.skipped) summary.skipped_images = program.skipped().size();
-    if (const std::string& why = summary.report.graph_refusal; !why.empty())
-        fmt::print("not all work was done by graphs: {}\n", why);
+    if (!report.graph_refusal.empty()) fmt::print("not all work was done by graphs: {}\n", report.graph_refusal);
     summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     if (!flags.json.empty()) write_summary(flags.json, summary);
-    if (summary.report.signal != 0) throw Interrupted(summary.report.signal);
+    if (report.signal != 0) throw Interrupted(report.signal);
 }
 
 }  // namespace headroom::program

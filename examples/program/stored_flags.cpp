@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <headroom/data/utf8.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/files/checkpoint.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
 
 namespace {
+
+/// Flags of earlier releases and their names of today: refused on a command line, read from a checkpoint.
+constexpr std::pair<const char*, const char*> kRenamed[]{{"average", "ema-decay"}, {"clip", "max-grad-norm"}};
 
 /// The value that counts: the last one on the command line, else the default; empty if there is neither.
 std::string value_of(const CLI::Option& option) {
@@ -73,6 +78,7 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
         ->type_name("FILE")
         ->check(open);
     app.config_formatter(std::make_shared<FromCheckpoint>(flags));
+    for (const auto& [old, name] : kRenamed) refuse_old(app, fmt::format("--{}", old), fmt::format("--{}", name));
     return flags;
 }
 
@@ -91,10 +97,15 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
         }
         return {};
     }
-    const nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
+    nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
     if (!stored.is_object() ||
         !std::ranges::all_of(stored, [](const auto& value) { return text_of(value).has_value(); })) {
         throw FileError(fmt::format("{}: the flags that {} wrote into it are damaged", file, app_.get_name()));
+    }
+    for (const auto& [old, name] : kRenamed) {
+        if (!stored.contains(old)) continue;
+        stored[name] = stored[old];
+        stored.erase(old);
     }
     std::vector<CLI::ConfigItem> items;
     for (const auto& [name, value] : stored.items()) {

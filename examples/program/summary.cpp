@@ -96,7 +96,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_plan(json, summary);
     const ComputeOptions usual;
     const auto put_unusual = [&](const char* name, auto option) {
-        if (summary.compute.*option != usual.*option) json[name] = summary.compute.*option;
+        if (report.compute.*option != usual.*option) json[name] = report.compute.*option;
     };
     put_unusual("tf32", &ComputeOptions::tf32);
     put_unusual("tune", &ComputeOptions::tune);

@@ -18,7 +18,6 @@ struct Summary {
     training::Report report;  ///< of a training, or with the forecast alone
     std::string rate_name = "tokens_per_second";
     double seconds = 0;
-    ComputeOptions compute;
     std::optional<std::size_t> skipped_images;
     bool measured_costs = false;                  ///< that times are predicted by
     std::size_t budget = 0;                       ///< bytes; 0: none

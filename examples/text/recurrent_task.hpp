@@ -62,6 +62,9 @@ class RecurrentLm : public nn::Module<RecurrentLm<Net>> {
     Tensor embedded(const Tensor& ids) const { return drop(tokens(in_time(ids))); }
 };
 
+/// The task knows the second one by its name.
+inline nn::RecomputeWays recurrent_ways() { return {{}, {"layers", "the gates, from some states"}}; }
+
 template <class Net, class State>
 class RecurrentTask final : public program::WindowsTask<data::TextWindows> {
   public:

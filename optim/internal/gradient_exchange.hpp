@@ -37,7 +37,7 @@ class GradientExchange {
     /// Sends the remaining segments, with zeros for gradients that nothing reached. Later work sees all sums.
     void end_round();
     /// Takes part in a round on a rank that has no micro-batch in it.
-    void attend_round(int present);
+    void participate_in_round(int present);
     /// Drops the transfers of a failed round; their memory is freed once they are done. Does nothing if no round is
     /// open.
     void abandon() noexcept;

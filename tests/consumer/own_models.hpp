@@ -38,7 +38,9 @@ struct Network : nn::Module<Network> {
 inline models::Model network() {
     return {.name = "network",
             .sizes = {.batch = 256, .width = 64, .classes = 10, .layers = 4},
-            .ways = {{}, {"cheap", {{"", recompute_cheap()}}}, {"blocks", {{"blocks.*", recompute_all()}}}},
+            .ways = {{},
+                     {"cheap", "norms and the like", {{"", recompute_cheap()}}},
+                     {"blocks", "whole blocks", {{"blocks.*", recompute_all()}}}},
             .make = [](Parameters& parameters, const models::Sizes& sizes) -> models::Step {
                 Context& context = parameters.context();
                 const auto network = std::make_shared<Network>(nn::Path(parameters), sizes);

@@ -36,6 +36,7 @@
 #include <headroom/nn/module.hpp>
 #include <headroom/nn/path.hpp>
 #include <headroom/nn/pool.hpp>
+#include <headroom/nn/recompute_way.hpp>
 #include <headroom/nn/recurrent.hpp>
 #include <headroom/nn/region_pooling.hpp>
 #include <headroom/nn/region_proposals.hpp>
@@ -221,6 +222,11 @@ void pool_example(const nn::Path& root, Tensor x) {
     nn::MaxPool2d pool(root / "pool", {.kernel = 3, .stride = 2, .padding = 1});
     Tensor y = pool(x);
     nn::AdaptiveAvgPool2d average(root / "avgpool", {7, 7});
+}
+
+void recompute_way_example(Context& context) {
+    const nn::RecomputeWay way{"cheap", "norms and the like", {{"blocks.*", recompute_cheap()}}};
+    for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
 }
 
 void recurrent_example(const nn::Path& path) {

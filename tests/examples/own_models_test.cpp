@@ -100,16 +100,15 @@ TEST(OwnModels, HaveOneFunctionThatMakesTheirTraining) {
 
 TEST(OwnModels, BeginTheirWaysWithKeepingAll) {
     const std::string wrong =
-        "the ways of the model line do not begin with one that keeps all; put models::Way{} before the others";
+        "the ways of the model line do not begin with one that keeps all; put nn::RecomputeWay{} before the others";
     Model model = line();
-    for (const std::vector<models::Way>& ways :
-         {std::vector<models::Way>{}, {{"cheap", {{"", recompute_cheap()}}}}, {{"layers", {}, true}}}) {
+    for (const nn::RecomputeWays& ways : {nn::RecomputeWays{}, {{"cheap", "norms", {{"", recompute_cheap()}}}}}) {
         model.ways = ways;
         expect_refused({model}, wrong);
     }
-    model.ways = {{}, {"cheap", {{"", recompute_cheap()}}}, {"cheap", {{"", recompute_all()}}}};
+    model.ways = {{}, {"cheap", "norms", {{"", recompute_cheap()}}}, {"cheap", "all", {{"", recompute_all()}}}};
     expect_refused({model}, "two ways of the model line are called cheap; give each a name of its own");
-    model.ways = {{}, {"plan", {{"", recompute_all()}}}};
+    model.ways = {{}, {"plan", "all", {{"", recompute_all()}}}};
     expect_refused({model}, "a way of the model line is called plan, as plans for a budget are; give it another name");
 }
 
@@ -129,7 +128,7 @@ TEST(OwnModels, ReturnWhatTheyPromise) {
     expect_error(model, {"--techniques", "chunked_loss"},
                  "the model line made a step without loss_of_whole_logits; set Step::loss_of_whole_logits");
     model = line();
-    model.ways = {{}, {"layers", {}, true}};
+    model.ways = {{}, {"layers", "the gates", {}}};
     expect_error(model, {}, "the model line made a step without checkpoint; set Step::checkpoint");
     model = {.name = "line", .task = [](Parameters&, std::int64_t) { return nullptr; }};
     expect_error(model, {}, "the function that makes the task returned none; return a std::make_unique of your task");

@@ -199,7 +199,7 @@ class Processes(ProcessesCase):
                 self.assertIn(line, found)
 
         at_once(differs, (("--lr 0.5", "--lr: process 1 has 0.5, and process 0 has 0.001"),
-                          ("--average 0.9", "--average: process 1 has 0.9, and process 0 has 0"),
+                          ("--ema-decay 0.9", "--ema-decay: process 1 has 0.9, and process 0 has 0"),
                           ("--stop-after 3", "--stop-after: process 1 has 3, and process 0 has -1"),
                           ("--budget 1GB", "--budget: process 1 has 1000000000, and process 0 has 0"),
                           (f"--save {saved}", "--save: process 1 has a file, and process 0 has none"),

@@ -14,7 +14,7 @@ from program import shard
 class ShardedProcesses(ProcessesCase):
     def test_sharded_gradients_give_the_same_bits(self):
         self.expect_one_training((2, 3, 4, 8))
-        self.expect_one_training((3,), "--accumulate", 7, "--average", 0.9, "--clip", 0.1, "--recompute", "blocks")
+        self.expect_one_training((3,), "--accumulate", 7, "--ema-decay", 0.9, "--max-grad-norm", 0.1, "--recompute", "blocks")
 
     def test_shards_of_the_state_train_the_same_but_for_rounding(self):
         alone = self.log_of()

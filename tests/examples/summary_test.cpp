@@ -154,7 +154,7 @@ TEST(Summary, NamesWhatIsComputedOtherwise) {
     const Json usual = written(trained());
     const auto with = [&](const char* name, const auto& change, const Json& value) {
         Summary summary = trained();
-        change(summary.compute);
+        change(summary.report.compute);
         Json expected = usual;
         expected[name] = value;
         EXPECT_EQ(written(summary), expected) << name;

@@ -99,7 +99,7 @@ class TrainGpt(Budget, ProgramCase):
     def test_wrong_usage(self):
         for flags in (["--budget", "6XB"], ["--budget", "0"], ["--budget", "-1"], ["--keep-batch"], ["--split-batch"],
                       ["--budget", "1GB", "--memory-limit", "1GB"], ["--budget", "1GB", "--recompute", "blocks"],
-                      ["--budget", "1GB", "--checkpoint"], ["--budget", "1GB", "--keep-batch", "--split-batch"]):
+                      ["--budget", "1GB", "--recompute", "blocks"], ["--budget", "1GB", "--keep-batch", "--split-batch"]):
             with self.subTest(flags=flags):
                 self.fails(2, flags)
         for flags in (["--calibrate", self.path("c.json"), "--device", "dry"],

@@ -60,7 +60,15 @@ class TrainGptErrors(ProgramCase):
             with self.subTest(flags=flags):
                 self.fails(2, self.with_text(*flags), "--help", flags[0])
         self.fails(2, [], "--data is required")
-        self.assertIn("--checkpoint", self.succeeds("--help"))
+        self.assertIn("--recompute", self.succeeds("--help"))
+
+    def test_a_flag_of_an_earlier_release_says_its_name_of_today(self):
+        for flags, name in ((["--checkpoint"], "--recompute blocks"), (["--average", 0.9], "--ema-decay"), (["--average=0.9"], "--ema-decay"),
+                            (["--clip", 0.5], "--max-grad-norm"), (["--clip"], "--max-grad-norm")):
+            with self.subTest(flags=flags):
+                old = flags[0].split("=")[0]
+                self.fails(2, self.with_text(*flags), f"train_gpt: {old} is called {name} now (--help lists the options)")
+                self.assertNotIn(old, self.succeeds("--help"))
 
     def test_wrong_usage_says_what_was_meant(self):
         for flags, part in [(["--layer", 2], "there is no --layer; the nearest is --layers"),
@@ -279,7 +287,7 @@ class TrainGptErrors(ProgramCase):
                       self.succeeds("--resume", self.checkpoint, "--steps", 2))
 
     def test_a_loss_that_is_not_finite_stops_and_saves_nothing(self):
-        for flags in ([], ["--dtype", "bf16"], ["--checkpoint", "--accumulate", 2], ["--dtype", "f16"]):
+        for flags in ([], ["--dtype", "bf16"], ["--recompute", "blocks", "--accumulate", 2], ["--dtype", "f16"]):
             with self.subTest(flags=flags):
                 line = self.fails(1, self.with_text(*flags, "--lr", "1e25", "--steps", 200, "--save", self.path("nan")),
                                   "not finite", "lower --lr")

@@ -40,7 +40,7 @@ class TrainGptResume(ProgramCase):
         self.assertIn("with its flags; given anew: --lr 0.02 (was 0.01), --steps 8 (was 12)\n", printed)
         self.assertNotIn("step 9", printed)
         self.assertIn("with its flags\n", self.succeeds("--resume", self.stopped, "--lr", "1e-2"))
-        printed = self.succeeds("--resume", self.stopped, "--checkpoint")
+        printed = self.succeeds("--resume", self.stopped, "--recompute", "blocks")
         self.assertIn("given anew: --recompute blocks (was mlp)\n", printed)
         # What was given anew is what the next checkpoint holds.
         changed = self.path("changed.safetensors")
@@ -61,15 +61,27 @@ class TrainGptResume(ProgramCase):
         self.fails(1, ["--resume", self.stopped, "--memory-limit", "100kB"], "memory limit: 100000 ")
         self.expect_predicted(self.figures("--resume", self.stopped, "--memory-limit", "1GB"))
         # A training begun on a GPU with --libraries and --graphs, which a CPU refuses, goes on without them.
-        with open(self.stopped, "rb") as file:
+        begun = self.with_stored(self.stopped, lambda stored: stored | {"libraries": "true", "graphs": "true"})
+        self.assertIn("with its flags\n", self.succeeds("--resume", begun))
+
+    def test_flags_of_an_earlier_release_are_read_by_their_names_of_today(self):
+        names = {"max-grad-norm": "clip", "ema-decay": "average"}
+        file, flags = self.path("averaged.safetensors"), ("--ema-decay", 0.5, "--max-grad-norm", 0.25)
+        self.succeeds(*self.training, *flags, "--stop-after", 5, "--save", file)
+        old = self.with_stored(file, lambda stored: {names.get(name, name): value for name, value in stored.items()})
+        self.assertEqual(self.figures("--resume", old)["state_sha256"], self.figures(*self.training, *flags)["state_sha256"])
+        self.assertIn("given anew: --max-grad-norm 0.5 (was 0.25)\n", self.succeeds("--resume", old, "--max-grad-norm", 0.5))
+
+    def with_stored(self, checkpoint, change):
+        """The name of a copy whose stored flags are changed."""
+        with open(checkpoint, "rb") as file:
             contents = file.read()
         end = 8 + struct.unpack("<Q", contents[:8])[0]
         header = json.loads(contents[8:end])
-        stored = {**json.loads(header["__metadata__"]["train_gpt.flags"]), "libraries": "true", "graphs": "true"}
+        stored = change(json.loads(header["__metadata__"]["train_gpt.flags"]))
         header["__metadata__"]["train_gpt.flags"] = json.dumps(stored)
         text = json.dumps(header).encode()
-        begun = self.write("begun.safetensors", struct.pack("<Q", len(text)) + text + contents[end:])
-        self.assertIn("with its flags\n", self.succeeds("--resume", begun))
+        return self.write("changed_flags.safetensors", struct.pack("<Q", len(text)) + text + contents[end:])
 
     def test_what_cannot_be_changed_is_one_line(self):
         for flags, part in ((["--width", 64], "width 32, not 64"), (["--seed", 2], "seed 1337, not 2"),

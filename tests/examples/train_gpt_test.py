@@ -55,26 +55,26 @@ class TrainGpt(ProgramCase):
     def test_recomputing_changes_no_bit(self):
         flags = ("--steps", 20, "--dropout", 0.1)
         kept = self.figures(*flags, "--recompute", "none")
-        for each in ([], ["--checkpoint"], ["--recompute", "blocks"], ["--recompute", "mlp"], ["--recompute", "cheap"]):
+        for each in ([], ["--recompute", "blocks"], ["--recompute", "mlp"], ["--recompute", "cheap"]):
             figures = self.figures(*flags, *each)
             self.assertEqual(figures["state_sha256"], kept["state_sha256"], each)
             self.assertEqual(figures["val_loss"], kept["val_loss"], each)
             self.assertLessEqual(figures["peak_bytes_allocated"], kept["peak_bytes_allocated"], each)
-        self.assertLess(self.figures(*flags, "--checkpoint")["peak_bytes_allocated"], kept["peak_bytes_allocated"])
+        self.assertLess(self.figures(*flags, "--recompute", "blocks")["peak_bytes_allocated"], kept["peak_bytes_allocated"])
 
     def test_predicted_peaks_are_the_measured_ones(self):
         for flags in ([], ["--dtype", "bf16"], ["--dtype", "f16"], ["--dtype", "bf16", "--half-residual"],
-                      ["--checkpoint"], ["--accumulate", 8],
+                      ["--recompute", "blocks"], ["--accumulate", 8],
                       ["--sample", 40], ["--bytes"], ["--recompute", "cheap"], ["--recompute", "none"], ["--threads", 1],
                       ["--dtype", "f16", "--accumulate", 3, "--recompute", "mlp"],
-                      ["--checkpoint", "--dtype", "bf16", "--accumulate", 3, "--dropout", 0.1, "--sample", 20]):
+                      ["--recompute", "blocks", "--dtype", "bf16", "--accumulate", 3, "--dropout", 0.1, "--sample", 20]):
             with self.subTest(flags=flags):
                 self.expect_predicted(self.figures("--steps", 4, *flags))
         self.expect_predicted(self.figures("--steps", 1))
         self.expect_predicted(self.figures("--steps", 1, "--accumulate", 2))
 
     def test_accumulating_eight_takes_what_two_take(self):
-        for flags in ([], ["--recompute", "none"], ["--checkpoint"], ["--dtype", "bf16"]):
+        for flags in ([], ["--recompute", "none"], ["--recompute", "blocks"], ["--dtype", "bf16"]):
             one = self.figures("--steps", 4, *flags)
             two = self.figures("--steps", 4, *flags, "--accumulate", 2)
             eight = self.figures("--steps", 4, *flags, "--accumulate", 8)
@@ -203,7 +203,7 @@ class TrainGpt(ProgramCase):
         self.expect_validations_by_any_batch(batches=(4, 1, 7, 100))
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
-        for flags in (["--dropout", 0.1, "--accumulate", 2], ["--dtype", "f16", "--checkpoint"]):
+        for flags in (["--dropout", 0.1, "--accumulate", 2], ["--dtype", "f16", "--recompute", "blocks"]):
             whole = self.figures("--steps", 12, *flags)
             file = self.path("stopped.safetensors")
             stopped = self.figures("--steps", 12, *flags, "--stop-after", 5, "--save", file)

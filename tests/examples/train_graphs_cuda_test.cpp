@@ -10,9 +10,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/examples/gpt/program.hpp>
+#include <headroom/examples/program/windows_task.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/gpt.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 
@@ -21,6 +22,31 @@ namespace {
 
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
+
+/// A small GPT on a text.
+class GptTask final : public WindowsTask<data::TextWindows> {
+  public:
+    GptTask(Parameters& parameters, const TextFlags& flags, std::int64_t batch, const Corpus& corpus)
+        : WindowsTask(parameters, next_tokens(corpus, flags, batch), flags),
+          flags_(flags),
+          corpus_(corpus),
+          model_(nn::Path(parameters), {.vocabulary = corpus.vocabulary,
+                                        .block = flags.block,
+                                        .layers = flags.layers,
+                                        .heads = flags.heads,
+                                        .width = flags.width,
+                                        .dropout = flags.dropout}) {}
+    Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
+    std::string sample() override {
+        if (flags_.sample == 0) return "";
+        return corpus_.decode(nn::generate(model_, prompt(corpus_, flags_), flags_.sample, flags_.sampling()));
+    }
+
+  private:
+    const TextFlags& flags_;
+    const Corpus& corpus_;
+    nn::Gpt model_;
+};
 
 class TrainGraphs : public ::testing::Test {
   protected:
@@ -32,7 +58,7 @@ class TrainGraphs : public ::testing::Test {
 
     std::string path(const std::string& name) const { return folder_.path() / name; }
 
-    /// Figures of train_gpt with these flags, which count more than the usual ones.
+    /// Figures of a training with these flags, which count more than the usual ones.
     nlohmann::json train_gpt(Words given, const Words& more = {}) const {
         given.insert(given.end(), more.begin(), more.end());
         for (const auto& [name, value] : Pairs{{"--data", path("text.txt")},
@@ -48,11 +74,24 @@ class TrainGraphs : public ::testing::Test {
             if (std::find(given.begin(), given.end(), name) == given.end()) given.insert(given.end(), {name, value});
         }
         CLI::App app("", "train_gpt");
-        gpt::GptFlags flags;
-        gpt::add_flags(app, flags);
+        TextFlags flags;
+        flags.recomputes = nn::Gpt::recompute_ways();
+        flags.recompute = "mlp";
+        add_text_data(app, flags);
+        add_text_sizes(app, flags);
+        add_text_sampling(app, flags);
+        add_flags(app, flags);
         std::reverse(given.begin(), given.end());
         app.parse(given);
-        train(flags, [&] { return gpt::text_program(flags); });
+        const Corpus corpus = read_corpus(flags);
+        train(flags, [&] {
+            Program program;
+            program.units = flags.block;
+            program.task = [&](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<GptTask>(parameters, flags, batch, corpus);
+            };
+            return program;
+        });
         return nlohmann::json::parse(std::ifstream(flags.json));
     }
 
@@ -70,7 +109,7 @@ TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
     for (const Words& flags :
          {Words{"--dropout", "0.1"},
           {"--accumulate", "4", "--steps", "1"},
-          {"--accumulate", "2", "--steps", "3", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
+          {"--accumulate", "2", "--steps", "3", "--dtype", "bf16", "--recompute", "blocks", "--dropout", "0.1"},
           {"--accumulate", "5", "--steps", "3", "--validate-every", "1"},
           {"--dtype", "f16", "--accumulate", "3", "--steps", "3", "--lr", "1e30", "--warmup", "1"},
           {"--recompute", "cheap", "--validate-every", "2", "--sample", "5"}}) {

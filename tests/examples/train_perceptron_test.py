@@ -127,7 +127,7 @@ class TrainPerceptron(ProgramCase):
 
     def test_averaged_weights_are_validated_and_resumed(self):
         file = self.path("averaged.safetensors")
-        flags = ("--data", self.data, "--epochs", 3, "--average", 0.9)
+        flags = ("--data", self.data, "--epochs", 3, "--ema-decay", 0.9)
         whole, plain = self.figures(*flags), self.figures(*flags[:-2])
         self.assertEqual(whole["train_loss"], plain["train_loss"])
         self.assertNotEqual(whole["val_loss"], plain["val_loss"])
@@ -138,7 +138,7 @@ class TrainPerceptron(ProgramCase):
         for figure in ("state_sha256", "val_loss", "val_accuracy"):
             self.assertEqual(resumed[figure], whole[figure])
         self.expect_predicted(resumed)
-        self.fails(2, ["--data", self.data, "--average", 1], "--average")
+        self.fails(2, ["--data", self.data, "--ema-decay", 1], "--ema-decay")
 
     def test_memory_that_does_not_suffice_is_known_beforehand(self):
         page = self.path("memory.html")

@@ -42,8 +42,8 @@ class TrainText(ProgramCase):
             flags = ("--model", model, "--block", 40, "--width", 32)
             kept = self.figures(*flags)
             self.expect_predicted(kept)
-            for how in (["--checkpoint"], ["--recompute", "cheap"]) if model == "bert" else (["--checkpoint"],):
-                again = self.figures(*flags, *how)
+            for how in ("layers", "cheap") if model == "bert" else ("layers",):
+                again = self.figures(*flags, "--recompute", how)
                 self.assertEqual(again["state_sha256"], kept["state_sha256"], flags)
                 self.assertLess(again["peak_bytes_allocated"], kept["peak_bytes_allocated"], flags)
                 self.expect_predicted(again)
@@ -83,7 +83,7 @@ class TrainText(ProgramCase):
 
     def test_other_ways_are_predicted_too(self):
         for model in MODELS:
-            self.expect_predicted(self.figures("--model", model, "--dtype", "bf16", "--accumulate", 3, "--checkpoint"))
+            self.expect_predicted(self.figures("--model", model, "--dtype", "bf16", "--accumulate", 3, "--recompute", "layers"))
         dry = self.figures("--model", "gru", "--device", "dry", "--gpu-memory", 10**9)
         self.assertIsNone(dry["val_loss"])
         line = self.fails(3, ["--width", 256, "--memory-limit", "6MiB"], "out of memory")

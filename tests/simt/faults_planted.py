@@ -1393,9 +1393,9 @@ FAULTS = [
         ("validation: the mean of batches", "{loss.sum().item(), loss.terms()}", "{loss.mean().item(), 1.0}")),
     # --- Plans that are followed and saved, and what they are measured by.
     *of("plans", "training/planning.cpp", "training_budget_test", "*",
-        ("a saved plan is not followed", "    follow(*plan);\n    return plan;", "    return plan;"),
+        ("a saved plan is not followed", "    apply(*plan);\n    return plan;", "    return plan;"),
         ("a saved plan is not checked", "        check_program(*plan, profile);\n    } catch", "        (void)profile;\n    } catch"),
-        ("following leaves the plan out", "    options_.plan = plan;\n}", "    (void)plan;\n}")),
+        ("applying leaves the plan out", "    options_.plan = plan;\n}", "    (void)plan;\n}")),
     *of("plans", "core/op_timer.cpp", "core_op_timer_test", "*",
         ("all backward passes come after replays", "std::exchange(replayed_, false)", "replayed_"),
         ("forward times of an earlier record", "forward_.resize(record.index);\n", "forward_.resize(record.index + 1);\n")),

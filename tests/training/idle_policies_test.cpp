@@ -47,7 +47,7 @@ class Blocks final : public test::OneLayerTask {
 };
 
 Trainer trainer(const std::vector<std::string>& patterns) {
-    Recompute way{"given", "", {}};
+    nn::RecomputeWay way{"given", "", {}};
     for (const std::string& pattern : patterns) way.policies.emplace_back(pattern, recompute_all());
     return {task<Blocks>(), {.steps = 3, .recomputes = {way}, .recompute = "given", .handle_signals = false}};
 }
