@@ -4,8 +4,8 @@ execute_process(COMMAND git describe --always --dirty --abbrev=8 --exclude=* WOR
                 OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 file(CONFIGURE OUTPUT ${HEADER} @ONLY CONTENT [[
 #pragma once
-namespace headroom::program {
+namespace headroom::cli {
 /// Empty if the sources came without their history; "-dirty" behind it: with changes.
 inline constexpr const char* kCommit = "@commit@";
-}  // namespace headroom::program
+}  // namespace headroom::cli
 ]])

@@ -10,14 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/cli/images.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/pictures.hpp>
+#include <headroom/examples/cli/program.hpp>
+#include <headroom/examples/cli/weights.hpp>
 #include <headroom/examples/detection/data.hpp>
 #include <headroom/examples/detection/detector.hpp>
-#include <headroom/examples/program/images.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/pictures.hpp>
-#include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/weights.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/average_precision.hpp>
@@ -58,7 +58,7 @@ struct DetectionFlags : DataFlags {
 };
 
 /// The layers that say a region's class, by their names in torchvision's files.
-program::Head head() {
+cli::Head head() {
     return {.bias = "roi_heads.box_predictor.cls_score.bias",
             .layers = {"roi_heads.box_predictor.", "roi_heads.mask_predictor.mask_fcn_logits."}};
 }
@@ -73,14 +73,13 @@ void take_labels(CLI::App& app, const DetectionFlags& flags, const files::Safete
     const std::int64_t classes = scores->shape.numel();
     const bool fits = flags.classes == 0 || flags.classes == classes;
     if (flags.labels.empty() && fits && classes == kIdsOfCoco) {
-        program::imply(app, "--labels", "ids", flags.from);
+        cli::imply(app, "--labels", "ids", flags.from);
         flags.note(
             fmt::format("labels are the categories' ids, as in the head of {}, which has {} classes; --labels order "
                         "numbers them 1, 2, ... for a head that begins as initialised",
                         flags.from, classes));
     }
-    if (flags.labels == "ids" && flags.classes == 0)
-        program::imply(app, "--classes", fmt::to_string(classes), flags.from);
+    if (flags.labels == "ids" && flags.classes == 0) cli::imply(app, "--classes", fmt::to_string(classes), flags.from);
 }
 
 /// The model's sizes from the file that it begins with.
@@ -94,73 +93,67 @@ void take_sizes(CLI::App& app, const DetectionFlags& flags) {
         return fmt::to_string(entry->shape.numel());
     };
     const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
-    program::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
-    program::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
-    program::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
+    cli::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
+    cli::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
+    cli::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
     take_labels(app, flags, weights);
 }
 
 void add_flags(CLI::App& app, DetectionFlags& flags) {
-    const auto count = program::whole(1, 1 << 20);
-    const auto pixels = program::whole(64, 1 << 15);
-    program::add_option(
+    const auto count = cli::whole(1, 1 << 20);
+    const auto pixels = cli::whole(64, 1 << 15);
+    cli::add_option(
         app, "--data", flags.data,
         "folder with PNG and JPEG files, annotated as COCO's; without it, circles, rectangles and triangles "
         "are drawn");
-    program::add_option(app, "--annotations", flags.annotations,
-                        "JSON file with the annotations; by default the one that is in --data")
+    cli::add_option(app, "--annotations", flags.annotations,
+                    "JSON file with the annotations; by default the one that is in --data")
         ->needs("--data");
     // Of earlier releases, which did not leave bad boxes out by themselves.
     app.add_flag("--skip-bad-boxes")->group("")->configurable(false);
-    program::add_option(
-        app, "--labels", flags.labels,
-        "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: 1, 2, ... in "
-        "the order of the ids; by default ids where the head of --from has 91 classes")
-        ->check(program::one_of({"ids", "order"}))
+    cli::add_option(app, "--labels", flags.labels,
+                    "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: 1, 2, ... in "
+                    "the order of the ids; by default ids where the head of --from has 91 classes")
+        ->check(cli::one_of({"ids", "order"}))
         ->needs("--data");
-    program::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
-        ->check(program::one_of({"maskrcnn", "fasterrcnn"}))
+    cli::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
+        ->check(cli::one_of({"maskrcnn", "fasterrcnn"}))
         ->capture_default_str();
-    program::add_option(app, "--backbone", flags.backbone, "resnet18 or resnet50")
-        ->check(program::one_of({"resnet18", "resnet50"}))
+    cli::add_option(app, "--backbone", flags.backbone, "resnet18 or resnet50")
+        ->check(cli::one_of({"resnet18", "resnet50"}))
         ->capture_default_str();
-    program::add_option(app, "--pyramid", flags.pyramid,
-                        "channels of the feature pyramid and of the masks' convolutions")
+    cli::add_option(app, "--pyramid", flags.pyramid, "channels of the feature pyramid and of the masks' convolutions")
         ->check(count)
         ->capture_default_str();
-    program::add_option(app, "--hidden", flags.hidden, "width of the layers that classify a region")
+    cli::add_option(app, "--hidden", flags.hidden, "width of the layers that classify a region")
         ->check(count)
         ->capture_default_str();
-    program::add_option(app, "--height", flags.height,
-                        "rows of pixels: images are drawn in this size, or resized to it")
+    cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
         ->check(pixels)
         ->capture_default_str();
-    program::add_option(app, "--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
-    program::add_option(app, "--classes", flags.classes,
-                        "with the background, class 0; by default as many as the data has")
-        ->check(program::whole(2, 65536));
-    CLI::Option* const images = program::add_option(app, "--images", flags.images, "drawn images to train on")
-                                    ->check(count)
-                                    ->capture_default_str();
+    cli::add_option(app, "--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
+    cli::add_option(app, "--classes", flags.classes, "with the background, class 0; by default as many as the data has")
+        ->check(cli::whole(2, 65536));
+    CLI::Option* const images =
+        cli::add_option(app, "--images", flags.images, "drawn images to train on")->check(count)->capture_default_str();
     images->excludes("--data");
-    program::add_option(app, "--validation", flags.validation,
-                        "images for validation; by default 100 drawn ones, or a tenth of --data")
+    cli::add_option(app, "--validation", flags.validation,
+                    "images for validation; by default 100 drawn ones, or a tenth of --data")
         ->check(count);
-    program::add_epochs(app, flags);
-    program::add_option(app, "--objects", flags.objects, "of an image to train on; where there are more, the largest")
-        ->check(program::whole(1, 1000))
+    cli::add_epochs(app, flags);
+    cli::add_option(app, "--objects", flags.objects, "of an image to train on; where there are more, the largest")
+        ->check(cli::whole(1, 1000))
         ->capture_default_str();
-    program::add_option(app, "--regions", flags.regions,
-                        "of an image that the second stage learns from; a quarter may show objects")
-        ->check(program::whole(4, 1 << 14))
+    cli::add_option(app, "--regions", flags.regions,
+                    "of an image that the second stage learns from; a quarter may show objects")
+        ->check(cli::whole(4, 1 << 14))
         ->capture_default_str();
-    program::add_flags(app, flags);
-    program::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
+    cli::add_flags(app, flags);
+    cli::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
     app.get_option("--skip-bad-images")->needs("--data");
-    program::add_from(
-        app, flags.from,
-        "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
-        "the file's; for another number of classes the head, its last layers, stays as initialised");
+    cli::add_from(app, flags.from,
+                  "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
+                  "the file's; for another number of classes the head, its last layers, stays as initialised");
     app.footer(kExamples);
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
@@ -200,7 +193,7 @@ class DetectionTask final : public training::DataTask<Examples> {
 
     void begin() override {
         const char* const unused = flags_.masks() ? "" : "roi_heads.mask_";
-        program::load_weights(flags_, flags_.from, parameters(), head(), images_.classes, unused);
+        cli::load_weights(flags_, flags_.from, parameters(), head(), images_.classes, unused);
     }
 
     Loss loss(const Batch& batch) override {
@@ -270,9 +263,9 @@ class DetectionTask final : public training::DataTask<Examples> {
         ExampleBatch batch;
         validation().read(chosen, 0, batch);
         const auto found = model_.detect(to_tensors(batch)[0]);
-        std::vector<program::Picture> pictures;
+        std::vector<cli::Picture> pictures;
         for (std::size_t row = 0; row < found.size(); ++row) {
-            const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
+            const data::Image image = cli::image_in(batch.images, row, data::imagenet_scale());
             data::Image truth = image, seen = image;
             for (const auto& object : batch.images.objects[row]) draw(truth, object, images_.name_of(object.label));
             for (const training::Detection& object : found[row])
@@ -280,7 +273,7 @@ class DetectionTask final : public training::DataTask<Examples> {
                     draw(seen, object, fmt::format("{} {:.2f}", images_.name_of(object.label), object.score));
             pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
         }
-        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
+        if (!context().dry()) cli::write_pictures(flags_.pictures, pictures);
     }
 
   protected:
@@ -311,10 +304,10 @@ class DetectionTask final : public training::DataTask<Examples> {
     Detector model_;
 };
 
-program::Program detection_program(DetectionFlags& flags) {
+cli::Program detection_program(DetectionFlags& flags) {
     const auto images = std::make_shared<const Images>(read_images(flags));
-    program::set_steps(flags, images->training->size());
-    return {.data = images->what + program::head_note(flags.from, head(), images->classes),
+    cli::set_steps(flags, images->training->size());
+    return {.data = images->what + cli::head_note(flags.from, head(), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--annotations", flags.annotations}, {"--from", flags.from}},
             .skipped = images->skipped,
@@ -331,6 +324,5 @@ int main(int argc, char** argv) {
     CLI::App app("Trains Mask R-CNN to find objects, on drawn shapes or on your images.", "train_detection");
     detection::DetectionFlags flags;
     detection::add_flags(app, flags);
-    return program::run(app, argc, argv,
-                        [&] { program::train(flags, [&] { return detection::detection_program(flags); }); });
+    return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return detection::detection_program(flags); }); });
 }

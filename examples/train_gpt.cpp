@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/examples/program/corpus.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/weights.hpp>
-#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/examples/cli/corpus.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/program.hpp>
+#include <headroom/examples/cli/weights.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 
@@ -30,7 +30,7 @@ const std::vector<NamedActivation> kActivations{
     {"gelu_tanh", Activation::gelu_tanh}, {"gelu_erf", Activation::gelu_erf}, {"relu", Activation::relu}};
 
 /// Defaults are nanoGPT's configuration for a CPU.
-struct GptFlags : program::TextFlags {
+struct GptFlags : cli::TextFlags {
     GptFlags() {
         steps = 2000;
         recomputes = nn::Gpt::recompute_ways();
@@ -55,23 +55,23 @@ struct GptFlags : program::TextFlags {
 };
 
 /// Windows of a text, the model, and the loss of guessing each next token.
-class GptTask final : public program::WindowsTask<data::TextWindows> {
+class GptTask final : public cli::WindowsTask<data::TextWindows> {
   public:
-    GptTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const program::Corpus& corpus)
-        : WindowsTask(parameters, program::next_tokens(corpus, flags, batch), flags),
+    GptTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const cli::Corpus& corpus)
+        : WindowsTask(parameters, cli::next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), flags.model(corpus.vocabulary)) {}
 
     void begin() override {
-        if (!flags_.from.empty()) program::note_report(flags_, flags_.from, nn::load_gpt2(flags_.from, model_));
+        if (!flags_.from.empty()) cli::note_report(flags_, flags_.from, nn::load_gpt2(flags_.from, model_));
     }
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
     std::string sample() override {
         if (flags_.sample == 0) return "";
-        const std::vector<std::int32_t> prompt = program::prompt(corpus_, flags_);
+        const std::vector<std::int32_t> prompt = cli::prompt(corpus_, flags_);
         const auto all = nn::generate(model_, prompt, flags_.sample, flags_.sampling());
         return corpus_.decode(std::span(all).subspan(prompt.size()));
     }
@@ -95,15 +95,15 @@ class GptTask final : public program::WindowsTask<data::TextWindows> {
 
   private:
     const GptFlags& flags_;
-    const program::Corpus& corpus_;
+    const cli::Corpus& corpus_;
     nn::Gpt model_;
 };
 
-program::Program read_program(const GptFlags& flags) {
-    const auto corpus = std::make_shared<const program::Corpus>(program::read_corpus(flags));
-    program::expect_vocabulary(flags, *corpus,
-                               "encode the text with that model's tokenizer, and name the result with --tokens");
-    program::expect_length(flags, [&] { program::next_tokens(*corpus, flags, flags.batch); });
+cli::Program read_program(const GptFlags& flags) {
+    const auto corpus = std::make_shared<const cli::Corpus>(cli::read_corpus(flags));
+    cli::expect_vocabulary(flags, *corpus,
+                           "encode the text with that model's tokenizer, and name the result with --tokens");
+    cli::expect_length(flags, [&] { cli::next_tokens(*corpus, flags, flags.batch); });
     return {.data = corpus->what,
             .unit = "tokens",
             .units = flags.block,
@@ -116,47 +116,45 @@ program::Program read_program(const GptFlags& flags) {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, GptFlags& flags) {
     const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
-    program::imply_sizes(app, flags, sizes, nn::gpt2_heads(flags.from));
-    program::imply(app, "--no-bias", sizes.bias ? "false" : "true", flags.from);
+    cli::imply_sizes(app, flags, sizes, nn::gpt2_heads(flags.from));
+    cli::imply(app, "--no-bias", sizes.bias ? "false" : "true", flags.from);
     if (app.count("--activation") == 0) {
         for (const auto& [name, activation] : kActivations)
-            if (activation == sizes.activation) program::imply(app, "--activation", name, flags.from);
+            if (activation == sizes.activation) cli::imply(app, "--activation", name, flags.from);
         if (sizes.activation == Activation::gelu_erf)
             flags.note(fmt::format("{}: GELU is in its exact form, unless --activation says otherwise", flags.from));
     }
     if (flags.tokens.empty()) {
         flags.vocabulary = sizes.vocabulary;
     } else {
-        program::imply(app, "--vocabulary", fmt::to_string(sizes.vocabulary), flags.from);
+        cli::imply(app, "--vocabulary", fmt::to_string(sizes.vocabulary), flags.from);
     }
 }
 
 void add_flags(CLI::App& app, GptFlags& flags) {
-    CLI::Option* const tokens = program::add_text_data(app, flags);
-    program::add_option(app, "--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
-        ->check(program::whole(1, std::int64_t{1} << 31))
+    CLI::Option* const tokens = cli::add_text_data(app, flags);
+    cli::add_option(app, "--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
+        ->check(cli::whole(1, std::int64_t{1} << 31))
         ->needs(tokens);
-    program::add_text_sizes(app, flags);
-    program::add_flag(app, "--half-residual", flags.half_residual,
-                      "the stream between blocks is of --dtype, too, not f32");
-    program::add_flag(app, "--no-bias", flags.no_bias, "linear layers and norms have no biases");
+    cli::add_text_sizes(app, flags);
+    cli::add_flag(app, "--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
+    cli::add_flag(app, "--no-bias", flags.no_bias, "linear layers and norms have no biases");
     std::vector<std::string> names;
     for (const auto& [name, activation] : kActivations) names.push_back(name);
-    program::add_option(app, "--activation", flags.activation,
-                        "of the feed-forward parts: gelu_tanh, as GPT-2's, gelu_erf, as nanoGPT's, or relu")
-        ->check(program::one_of(names))
+    cli::add_option(app, "--activation", flags.activation,
+                    "of the feed-forward parts: gelu_tanh, as GPT-2's, gelu_erf, as nanoGPT's, or relu")
+        ->check(cli::one_of(names))
         ->capture_default_str();
-    program::add_text_sampling(app, flags);
-    program::add_flags(app, flags);
-    program::add_from(
-        app, flags.from,
-        "GPT-2 file in Hugging Face's format, or one of nanoGPT's, to begin with; its sizes are the model's");
+    cli::add_text_sampling(app, flags);
+    cli::add_flags(app, flags);
+    cli::add_from(app, flags.from,
+                  "GPT-2 file in Hugging Face's format, or one of nanoGPT's, to begin with; its sizes are the model's");
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
-        program::check_heads(flags);
+        cli::check_heads(flags);
         if (flags.half_residual && !flags.autocast())
             throw CLI::ValidationError("--half-residual needs --dtype bf16 or f16");
-        program::check_positions(flags);
+        cli::check_positions(flags);
     });
 }
 
@@ -169,5 +167,5 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a GPT on a text file.", "train_gpt");
     gpt::GptFlags flags;
     gpt::add_flags(app, flags);
-    return program::run(app, argc, argv, [&] { program::train(flags, [&] { return gpt::read_program(flags); }); });
+    return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return gpt::read_program(flags); }); });
 }

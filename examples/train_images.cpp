@@ -13,13 +13,13 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/data/image_drawing.hpp>
 #include <headroom/data/image_geometry.hpp>
+#include <headroom/examples/cli/images.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/pictures.hpp>
+#include <headroom/examples/cli/program.hpp>
 #include <headroom/examples/images/classifier.hpp>
 #include <headroom/examples/images/data.hpp>
-#include <headroom/examples/program/images.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/pictures.hpp>
-#include <headroom/examples/program/program.hpp>
 #include <headroom/training/data_task.hpp>
 
 namespace headroom::images {
@@ -57,7 +57,7 @@ struct ImageFlags : DataFlags {
 void take_defaults(CLI::App& app, ImageFlags& flags) {
     const bool vgg = flags.model.starts_with("vgg");
     if (flags.model != "small" && app.count("--lr") == 0) {
-        program::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
+        cli::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(
                 fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr, flags.model, flags.lr));
@@ -78,54 +78,52 @@ void check_for_model(const ImageFlags& flags) {
 }
 
 void add_flags(CLI::App& app, ImageFlags& flags) {
-    const auto count = program::whole(1, 1 << 20);
+    const auto count = cli::whole(1, 1 << 20);
     app.footer(kExamples);
-    program::add_option(
+    cli::add_option(
         app, "--data", flags.data,
         "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's or CIFAR-100's binary files, or "
         "a "
         "folder of PNG and JPEG for each class, below train/ and val/ or to be split; only --device dry does "
         "without");
-    program::add_option(
+    cli::add_option(
         app, "--model", flags.model,
         "small (a ResNet for images of some 30 pixels), mlp (linear layers), or one of torchvision's; --lr is by "
         "default 0.001 for mlp and its residual networks, 0.0001 for VGG")
-        ->check(program::one_of(model_names()))
+        ->check(cli::one_of(model_names()))
         ->capture_default_str();
-    program::add_option(app, "--layers", flags.perceptron.layers, "hidden layers of mlp")
-        ->check(program::whole(0, 1000))
+    cli::add_option(app, "--layers", flags.perceptron.layers, "hidden layers of mlp")
+        ->check(cli::whole(0, 1000))
         ->capture_default_str();
-    program::add_option(app, "--hidden", flags.perceptron.hidden, "their width")->check(count)->capture_default_str();
-    program::add_option(app, "--dropout", flags.perceptron.dropout, "probability behind each of them")
-        ->check(program::real(0, 0.99))
+    cli::add_option(app, "--hidden", flags.perceptron.hidden, "their width")->check(count)->capture_default_str();
+    cli::add_option(app, "--dropout", flags.perceptron.dropout, "probability behind each of them")
+        ->check(cli::real(0, 0.99))
         ->capture_default_str();
-    program::add_option(app, "--height", flags.height,
-                        "resize images to so many rows; by default as they are, photos 224")
+    cli::add_option(app, "--height", flags.height, "resize images to so many rows; by default as they are, photos 224")
         ->check(count);
-    program::add_option(app, "--width", flags.width, "the same for columns; by default as --height")->check(count);
-    program::add_option(app, "--classes", flags.classes,
-                        "by default as many as the data has; without data 1000, of small and mlp 10")
+    cli::add_option(app, "--width", flags.width, "the same for columns; by default as --height")->check(count);
+    cli::add_option(app, "--classes", flags.classes,
+                    "by default as many as the data has; without data 1000, of small and mlp 10")
         ->check(count);
-    program::add_epochs(app, flags);
-    program::add_option(
+    cli::add_epochs(app, flags);
+    cli::add_option(
         app, "--validation", flags.validation,
         "images for validation; by default all of t10k-*, test_batch.bin, test.bin or val/, else 1000 of t10k-* or a "
         "tenth of a folder")
         ->check(count);
-    program::add_option(app, "--augment", flags.augment,
-                        "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
-                        "random part, flipped), none, or auto: as suits the data")
-        ->check(program::one_of({"auto", "affine", "crop", "photo", "none"}))
+    cli::add_option(app, "--augment", flags.augment,
+                    "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
+                    "random part, flipped), none, or auto: as suits the data")
+        ->check(cli::one_of({"auto", "affine", "crop", "photo", "none"}))
         ->capture_default_str();
-    program::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
-        ->check(program::real(0, 0.99))
+    cli::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
+        ->check(cli::real(0, 0.99))
         ->capture_default_str();
-    program::add_flags(app, flags);
-    program::add_image_files(app, flags, "threads that read and vary images");
-    program::add_from(
-        app, flags.from,
-        "safetensors file with torchvision's weights to begin with; for another number of classes the head, "
-        "its last layer, stays as initialised");
+    cli::add_flags(app, flags);
+    cli::add_image_files(app, flags, "threads that read and vary images");
+    cli::add_from(app, flags.from,
+                  "safetensors file with torchvision's weights to begin with; for another number of classes the head, "
+                  "its last layer, stays as initialised");
     app.callback([&] {
         if (flags.data.empty() && flags.device != "dry") throw CLI::RequiredError("--data");
         if (!flags.from.empty() && !is_torchvisions(flags.model))
@@ -161,7 +159,7 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
                  flags.perceptron) {}
 
     void begin() override {
-        program::load_weights(flags_, flags_.from, parameters(), head_of(flags_.model), images_.classes);
+        cli::load_weights(flags_, flags_.from, parameters(), head_of(flags_.model), images_.classes);
     }
 
     Loss loss(const Batch& batch) override {
@@ -207,13 +205,13 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
         data::ImageBatch batch;
         validation().read(chosen, 0, batch);
         const auto predicted = argmax(model_(to_tensors(batch)[0]), -1).to_vector<std::int64_t>();
-        std::vector<program::Picture> pictures;
+        std::vector<cli::Picture> pictures;
         for (std::size_t i = 0; i < chosen.size(); ++i) {
             const bool right = predicted[i] == batch.labels[i];
             pictures.push_back({fmt::format("{:02}_is_{}_seen_as_{}", i + 1, name(batch.labels[i]), name(predicted[i])),
-                                framed(program::image_in(batch, i, images_.scale), right ? kRight : kWrong)});
+                                framed(cli::image_in(batch, i, images_.scale), right ? kRight : kWrong)});
         }
-        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
+        if (!context().dry()) cli::write_pictures(flags_.pictures, pictures);
     }
 
   private:
@@ -235,10 +233,10 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
     Classifier model_;
 };
 
-program::Program image_program(ImageFlags& flags) {
+cli::Program image_program(ImageFlags& flags) {
     const auto images = std::make_shared<const Images>(read_images(flags));
-    program::set_steps(flags, images->training->size());
-    return {.data = images->what + program::head_note(flags.from, head_of(flags.model), images->classes),
+    cli::set_steps(flags, images->training->size());
+    return {.data = images->what + cli::head_note(flags.from, head_of(flags.model), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--from", flags.from}},
             .skipped = images->skipped,
@@ -255,5 +253,5 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a classifier of images.", "train_images");
     images::ImageFlags flags;
     images::add_flags(app, flags);
-    return program::run(app, argc, argv, [&] { program::train(flags, [&] { return images::image_program(flags); }); });
+    return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return images::image_program(flags); }); });
 }

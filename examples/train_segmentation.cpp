@@ -15,12 +15,12 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/data/image_drawing.hpp>
-#include <headroom/examples/program/images.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/pictures.hpp>
-#include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/weights.hpp>
+#include <headroom/examples/cli/images.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/pictures.hpp>
+#include <headroom/examples/cli/program.hpp>
+#include <headroom/examples/cli/weights.hpp>
 #include <headroom/examples/segmentation/data.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/unet.hpp>
@@ -73,37 +73,37 @@ void complete(CLI::App& app, SegmentationFlags& flags) {
         if (sizes.channels != 3)
             throw CLI::ValidationError(
                 fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
-        program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
-        program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
+        cli::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
+        cli::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
         if (app.count("--classes") == 0) flags.classes = sizes.classes;
     }
     take_mask_values(app, flags);
     if (!flags.from.empty() && app.count("--classes") == 0)
-        program::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
+        cli::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
 }
 
 void add_flags(CLI::App& app, SegmentationFlags& flags) {
-    const auto count = program::whole(1, 1 << 20);
-    program::add_option(app, "--model", flags.model, "unet")->check(program::one_of({"unet"}))->capture_default_str();
-    program::add_option(app, "--base-width", flags.base_width, "channels at full size; 64 in the paper")
+    const auto count = cli::whole(1, 1 << 20);
+    cli::add_option(app, "--model", flags.model, "unet")->check(cli::one_of({"unet"}))->capture_default_str();
+    cli::add_option(app, "--base-width", flags.base_width, "channels at full size; 64 in the paper")
         ->check(count)
         ->capture_default_str();
-    program::add_flag(app, "--bilinear", flags.bilinear,
-                      "upsampling by interpolation, not by convolutions: fewer parameters");
+    cli::add_flag(app, "--bilinear", flags.bilinear,
+                  "upsampling by interpolation, not by convolutions: fewer parameters");
     add_data(app, flags);
-    program::add_epochs(app, flags);
-    program::add_flags(app, flags);
-    program::add_image_files(app, flags, "threads that draw, read and vary images");
-    program::add_from(app, flags.from,
-                      "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
-                      "number of classes the head, its last layer, stays as initialised");
+    cli::add_epochs(app, flags);
+    cli::add_flags(app, flags);
+    cli::add_image_files(app, flags, "threads that draw, read and vary images");
+    cli::add_from(app, flags.from,
+                  "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
+                  "number of classes the head, its last layer, stays as initialised");
     app.footer(kExamples);
     app.callback([&] { complete(app, flags); });
 }
 
 constexpr std::int64_t kPictures = 8;
 
-program::Head head() { return {.bias = "outc.conv.bias", .layers = {"outc."}}; }
+cli::Head head() { return {.bias = "outc.conv.bias", .layers = {"outc."}}; }
 
 /// Images of files are resized; images to train on (`varied`) are also cropped and mirrored.
 data::ImageDataset dataset(const data::ImageSourcePointer& source, const SegmentationFlags& flags, bool varied) {
@@ -130,7 +130,7 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
           flags_(flags),
           model_(parameters, flags.unet()) {}
 
-    void begin() override { program::load_weights(flags_, flags_.from, parameters(), head(), flags_.classes); }
+    void begin() override { cli::load_weights(flags_, flags_.from, parameters(), head(), flags_.classes); }
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 
@@ -174,17 +174,17 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
     /// Draws image, predicted mask and true mask side by side.
     void end() override {
         if (flags_.pictures.empty()) return;
-        std::vector<program::Picture> pictures;
+        std::vector<cli::Picture> pictures;
         data::ImageBatch host;
         for (std::int64_t i = 0; i < std::min(validation().size(), kPictures); ++i) {
             validation().read({{i}}, 0, host);
             const auto classes = argmax(model_(to_tensors(host)[0]), 1).to_vector<std::int64_t>();
             const std::vector<data::PixelScale> scale(static_cast<std::size_t>(host.channels));
-            const data::Image image = program::image_in(host, 0, scale);
+            const data::Image image = cli::image_in(host, 0, scale);
             pictures.push_back({fmt::format("mask{}", pictures.size()),
                                 data::beside({image, colors(classes, host), colors(host.masks, host)})});
         }
-        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
+        if (!context().dry()) cli::write_pictures(flags_.pictures, pictures);
     }
 
   private:
@@ -211,15 +211,15 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
     nn::UNet model_;
 };
 
-program::Program segmentation_program(SegmentationFlags& flags) {
+cli::Program segmentation_program(SegmentationFlags& flags) {
     const bool small = std::min(flags.height, flags.width) < nn::UNet::kLeastSize;
     flags.height = std::max(flags.height, nn::UNet::kLeastSize);
     flags.width = std::max(flags.width, nn::UNet::kLeastSize);
     const auto images = std::make_shared<const Split>(read_images(flags));
-    program::set_steps(flags, images->training->size());
+    cli::set_steps(flags, images->training->size());
     std::string what = fmt::format("{}; {}", images->what, data::wide_and_high(flags.height, flags.width));
     if (small) what += ", the least that a U-Net takes";
-    what += program::head_note(flags.from, head(), flags.classes);
+    what += cli::head_note(flags.from, head(), flags.classes);
     return {.data = what,
             .unit = "samples",
             .reads = {{"--images", flags.images}, {"--masks", flags.masks}, {"--from", flags.from}},
@@ -237,6 +237,6 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a U-Net on images and masks.", "train_segmentation");
     segmentation::SegmentationFlags flags;
     segmentation::add_flags(app, flags);
-    return program::run(app, argc, argv,
-                        [&] { program::train(flags, [&] { return segmentation::segmentation_program(flags); }); });
+    return cli::run(app, argc, argv,
+                    [&] { cli::train(flags, [&] { return segmentation::segmentation_program(flags); }); });
 }

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/program/corpus.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/text_flags.hpp>
+#include <headroom/examples/cli/corpus.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/program.hpp>
+#include <headroom/examples/cli/text_flags.hpp>
 #include <headroom/examples/text/masked_task.hpp>
 #include <headroom/examples/text/recurrent_task.hpp>
 #include <headroom/nn/bert_names.hpp>
@@ -27,7 +27,7 @@ Examples:
   train_text --model gru --data input.txt --bytes --recompute layers
   train_text --model bert --data input.txt --vocabulary vocab.txt --from bert-base-uncased/model.safetensors --lr 5e-5)";
 
-struct ModelFlags : program::TextFlags {
+struct ModelFlags : cli::TextFlags {
     ModelFlags() {
         steps = 1000;
         layers = 2;
@@ -80,8 +80,8 @@ void take_vocabulary(ModelFlags& flags) {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, ModelFlags& flags) {
     const nn::BertOptions sizes = nn::bert_sizes(flags.from);
-    program::imply_sizes(app, flags, sizes, nn::bert_heads(flags.from));
-    program::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
+    cli::imply_sizes(app, flags, sizes, nn::bert_heads(flags.from));
+    cli::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
     flags.vocabulary = sizes.vocabulary;
 }
 
@@ -89,7 +89,7 @@ void take_sizes(CLI::App& app, ModelFlags& flags) {
 void take_defaults(CLI::App& app, const ModelFlags& flags) {
     if (!flags.masked() || !flags.from.empty()) return;
     for (const auto& [name, value] : {std::pair{"--block", "32"}, {"--batch", "64"}, {"--dropout", "0"}}) {
-        if (app.count(name) == 0) program::imply(app, name, value, flags.model);
+        if (app.count(name) == 0) cli::imply(app, name, value, flags.model);
     }
 }
 
@@ -106,8 +106,8 @@ void check_for_model(const ModelFlags& flags) {
         refuse(!flags.token_names.empty(), "--token-names");
         refuse(flags.temperature != ModelFlags().temperature, "--temperature");  // its guesses are the likeliest
         refuse(flags.top_k > 0, "--top-k");
-        program::check_heads(flags);
-        program::check_positions(flags);
+        cli::check_heads(flags);
+        cli::check_positions(flags);
         if (flags.block < 3) throw CLI::ValidationError("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
     } else {
         refuse(flags.hidden > 0, "--hidden");
@@ -118,30 +118,30 @@ void check_for_model(const ModelFlags& flags) {
 }
 
 void add_flags(CLI::App& app, ModelFlags& flags) {
-    program::add_option(app, "--model", flags.model,
-                        "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
-                        "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
-        ->check(program::one_of({"lstm", "gru", "bert"}))
+    cli::add_option(app, "--model", flags.model,
+                    "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
+                    "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
+        ->check(cli::one_of({"lstm", "gru", "bert"}))
         ->capture_default_str();
-    program::add_text_data(app, flags);
-    program::add_option(
+    cli::add_text_data(app, flags);
+    cli::add_option(
         app, "--vocabulary", flags.given_vocabulary,
         "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
         "--tokens, the number of kinds (50257)")
         ->type_name("FILE|INT")
         ->excludes("--bytes");
-    program::add_option(app, "--case", flags.letter_case,
-                        "of letters, for vocab.txt: lower, or keep; by default as the tokenizer_config.json beside it "
-                        "says, else keep where its pieces have capitals")
-        ->check(program::one_of({"lower", "keep"}));
-    program::add_text_sizes(app, flags);
-    program::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
-        ->check(program::whole(0, 1 << 20));
-    program::add_text_sampling(app, flags);
+    cli::add_option(app, "--case", flags.letter_case,
+                    "of letters, for vocab.txt: lower, or keep; by default as the tokenizer_config.json beside it "
+                    "says, else keep where its pieces have capitals")
+        ->check(cli::one_of({"lower", "keep"}));
+    cli::add_text_sizes(app, flags);
+    cli::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
+        ->check(cli::whole(0, 1 << 20));
+    cli::add_text_sampling(app, flags);
     app.get_option("--sample")
         ->description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
-    program::add_flags(app, flags);
-    program::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
+    cli::add_flags(app, flags);
+    cli::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
     app.footer(kExamples);
     app.callback([&] {
         if (!flags.given_vocabulary.empty()) take_vocabulary(flags);
@@ -155,7 +155,7 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
 }
 
 std::unique_ptr<training::Task> make_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                          const program::Corpus& corpus) {
+                                          const cli::Corpus& corpus) {
     if (flags.masked())
         return std::make_unique<MaskedTask>(parameters, flags, batch, corpus,
                                             flags.bert(corpus.vocabulary, corpus.padding));
@@ -163,13 +163,13 @@ std::unique_ptr<training::Task> make_task(Parameters& parameters, const ModelFla
     return std::make_unique<LstmTask>(parameters, flags, batch, corpus, flags.recurrent());
 }
 
-program::Program text_program(const ModelFlags& flags) {
-    const auto corpus = std::make_shared<const program::Corpus>(flags.masked() ? program::read_special_corpus(flags)
-                                                                               : program::read_corpus(flags));
-    program::expect_vocabulary(flags, *corpus, "name the vocab.txt of that model with --vocabulary");
-    program::expect_length(flags, [&] {
+cli::Program text_program(const ModelFlags& flags) {
+    const auto corpus =
+        std::make_shared<const cli::Corpus>(flags.masked() ? cli::read_special_corpus(flags) : cli::read_corpus(flags));
+    cli::expect_vocabulary(flags, *corpus, "name the vocab.txt of that model with --vocabulary");
+    cli::expect_length(flags, [&] {
         flags.masked() ? void(hidden_tokens(*corpus, flags, flags.batch))
-                       : void(program::next_tokens(*corpus, flags, flags.batch));
+                       : void(cli::next_tokens(*corpus, flags, flags.batch));
     });
     return {.data = corpus->what,
             .unit = "tokens",
@@ -188,5 +188,5 @@ int main(int argc, char** argv) {
     CLI::App app("Trains an LSTM, a GRU or a BERT on a text file.", "train_text");
     text::ModelFlags flags;
     text::add_flags(app, flags);
-    return program::run(app, argc, argv, [&] { program::train(flags, [&] { return text::text_program(flags); }); });
+    return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return text::text_program(flags); }); });
 }

@@ -37,24 +37,14 @@
 #include <headroom/core/round_robin.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
-#include <headroom/data/image_dataset.hpp>
 #include <headroom/data/sampler.hpp>
-#include <headroom/data/text_windows.hpp>
+#include <headroom/data/upload.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/metrics.hpp>
 #include <headroom/training/numbered_draws.hpp>
 #include <headroom/training/task.hpp>
 
 namespace headroom::training {
-
-/// Copies a batch to the device: images [N, C, H, W], channels-last in memory, then labels [N], or masks [N, H, W] if
-/// the batch has masks.
-std::vector<Tensor> upload(data::Feed& feed, const data::ImageBatch& batch);
-/// Inputs and targets [N, T].
-std::vector<Tensor> upload(data::Feed& feed, const data::TokenBatch& batch);
-/// Features [N, F] and targets [N, M], or targets [N] if there is one per sample.
-std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<std::int32_t>& batch);
-std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& batch);
 
 /// Calls `work` with this process's share of the batches, then `combine` if there are several processes. Errors: those
 /// of `work`; a FileError on one process is thrown as a FileError on all.

@@ -80,7 +80,7 @@ std::optional<Planned> Trainer::plan_or_saved(const Profile& profile, bool says)
         if (!options_.plan && options_.recompute.empty()) apply_saved(profile);
         return {};
     }
-    const Planned planned = plan(profile);
+    Planned planned = plan(profile);
     apply(planned.plan);
     if (says)
         say("plan: {}; the least budget found is {}, keeping all takes {}", planned.plan.to_string(),

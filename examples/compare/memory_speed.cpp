@@ -10,16 +10,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/examples/cli/gpu_flags.hpp>
+#include <headroom/examples/cli/model_flags.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/output_file.hpp>
+#include <headroom/examples/cli/processes.hpp>
+#include <headroom/examples/cli/result_head.hpp>
+#include <headroom/examples/cli/sizes.hpp>
 #include <headroom/examples/models/peers.hpp>
 #include <headroom/examples/models/techniques.hpp>
-#include <headroom/examples/program/gpu_flags.hpp>
-#include <headroom/examples/program/model_flags.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/output_file.hpp>
-#include <headroom/examples/program/processes.hpp>
-#include <headroom/examples/program/result_head.hpp>
-#include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/speed/page.hpp>
 #include <headroom/files/text_file.hpp>
 #include <headroom/memory/history/html_report.hpp>
@@ -37,42 +37,42 @@ struct Flags {
     std::string model;
     techniques::Question question;
     std::string device = "cpu", json, html, history;
-    program::GpuFlags gpu;
+    cli::GpuFlags gpu;
     int threads = 0;
     bool peers = false;
     Json head;  ///< of files
 };
 
 void add_flags(CLI::App& app, const std::vector<models::Model>& models, Flags& flags) {
-    using program::add_option;
+    using cli::add_option;
     techniques::Question& question = flags.question;
     add_option(app, "--model", flags.model, "what is trained, on random data")
         ->required()
-        ->check(program::one_of(models::names(models)));
-    program::add_model_flags(app, "--effective-batch", question.sizes, question.dtype, question.optimizer);
+        ->check(cli::one_of(models::names(models)));
+    cli::add_model_flags(app, "--effective-batch", question.sizes, question.dtype, question.optimizer);
     add_option(app, "--techniques", question.techniques, "what is compared, separated by commas; all unless given")
         ->delimiter(',')
-        ->check(program::one_of(techniques::names()));
+        ->check(cli::one_of(techniques::names()));
     add_option(app, "--budgets", question.budgets, "for which plans are made, from the least one to keeping all")
-        ->check(program::whole(1, 1000))
+        ->check(cli::whole(1, 1000))
         ->capture_default_str();
     add_option(app, "--steps", question.steps, "of a training, of which the second half is timed")
-        ->check(program::whole(2, 1000))
+        ->check(cli::whole(2, 1000))
         ->capture_default_str();
     add_option(app, "--rounds", question.rounds, "in each of which all trainings run once")
-        ->check(program::whole(1, 100))
+        ->check(cli::whole(1, 100))
         ->capture_default_str();
     add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
-        ->check(program::one_of({"cpu", "cuda", "dry"}))
+        ->check(cli::one_of({"cpu", "cuda", "dry"}))
         ->capture_default_str();
     flags.gpu.add(app);
-    add_option(app, "--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
-    program::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
+    add_option(app, "--threads", flags.threads, "0: one per processor")->check(cli::whole(0, 1024));
+    cli::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
     add_option(
         app, "--within", question.within,
         "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch; with --gpu "
         "and --gpu-memory, what a training may take there")
-        ->transform(program::bytes());
+        ->transform(cli::bytes());
     add_option(app, "--json", flags.json, "file for the rows");
     add_option(app, "--html", flags.html, "file for the page");
     add_option(app, "--memory-history", flags.history,
@@ -221,10 +221,10 @@ void answer(Flags flags) {
     if (flags.peers && !flags.question.model.has_peer)
         throw CLI::ValidationError(
             fmt::format("--peers: there is no PyTorch training of {}; leave it out", flags.model));
-    program::expect_writable("--json", flags.json);
-    program::expect_writable("--html", flags.html);
-    program::expect_writable("--memory-history", flags.history);
-    program::expect_apart({{"--json", flags.json}, {"--html", flags.html}, {"--memory-history", flags.history}}, {});
+    cli::expect_writable("--json", flags.json);
+    cli::expect_writable("--html", flags.html);
+    cli::expect_writable("--memory-history", flags.history);
+    cli::expect_apart({{"--json", flags.json}, {"--html", flags.html}, {"--memory-history", flags.history}}, {});
     flags.question.sizes = flags.question.model.completed(flags.question.sizes);
     techniques::Comparison comparison;
     const Profile profile = flags.gpu.described() ? flags.gpu.profile() : make_context(flags, {}).profile();
@@ -258,14 +258,14 @@ void answer(Flags flags) {
 }  // namespace
 
 int memory_speed(int argc, char** argv, const std::vector<models::Model>& models, const std::string& examples) {
-    CLI::App app("Shows what each way to save memory costs and saves.", program::name_of(argv[0]));
+    CLI::App app("Shows what each way to save memory costs and saves.", cli::name_of(argv[0]));
     app.preparse_callback([&](std::size_t) { models::check(models); });
     Flags flags;
     add_flags(app, models, flags);
     app.footer(examples);
-    flags.head = program::result_head("what each technique costs and saves", argc, argv);
-    return program::run(app, argc, argv, [&] {
-        program::expect_alone(app.get_name().c_str());
+    flags.head = cli::result_head("what each technique costs and saves", argc, argv);
+    return cli::run(app, argc, argv, [&] {
+        cli::expect_alone(app.get_name().c_str());
         flags.question.model = models::named(models, flags.model);
         answer(flags);
     });

@@ -10,15 +10,15 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/examples/cli/gpu_flags.hpp>
+#include <headroom/examples/cli/model_flags.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/outcome.hpp>
+#include <headroom/examples/cli/output_file.hpp>
+#include <headroom/examples/cli/processes.hpp>
+#include <headroom/examples/cli/result_head.hpp>
+#include <headroom/examples/cli/sizes.hpp>
 #include <headroom/examples/models/fits.hpp>
-#include <headroom/examples/program/gpu_flags.hpp>
-#include <headroom/examples/program/model_flags.hpp>
-#include <headroom/examples/program/options.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/output_file.hpp>
-#include <headroom/examples/program/processes.hpp>
-#include <headroom/examples/program/result_head.hpp>
-#include <headroom/examples/program/sizes.hpp>
 #include <headroom/files/text_file.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -49,35 +49,35 @@ std::vector<std::string> all_methods(const std::vector<models::Model>& models) {
 }
 
 void add_flags(CLI::App& app, const std::vector<models::Model>& models, Flags& flags) {
-    using program::add_option;
+    using cli::add_option;
     fits::Question& question = flags.question;
     std::vector<std::string> names = models::names(models);
     names.insert(names.begin(), "all");
     add_option(app, "--model", flags.models, "models, separated by commas, or all")
         ->required()
         ->delimiter(',')
-        ->check(program::one_of(names));
-    program::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
+        ->check(cli::one_of(names));
+    cli::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
     add_option(app, "--gpu-memory", flags.memories,
                fmt::format("sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
                            kUsualMemories))
         ->delimiter(',')
-        ->transform(program::bytes());
-    program::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
-    program::add_gpu_reserve(app, flags.reserve);
+        ->transform(cli::bytes());
+    cli::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
+    cli::add_gpu_reserve(app, flags.reserve);
     add_option(app, "--methods", question.methods,
                "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
                "--budget; all unless given")
         ->delimiter(',')
-        ->check(program::one_of(all_methods(models)));
-    CLI::Option* const keep = program::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
-    program::add_flag(app, "--split-batch", flags.split_batch,
-                      "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
+        ->check(cli::one_of(all_methods(models)));
+    CLI::Option* const keep = cli::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
+    cli::add_flag(app, "--split-batch", flags.split_batch,
+                  "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
         ->excludes(keep);
     add_option(
         app, "--largest", question.largest,
         "find the largest batch, which plans keep, block or height (the width follows) that fits, all else equal")
-        ->check(program::one_of({"batch", "block", "height"}));
+        ->check(cli::one_of({"batch", "block", "height"}));
     add_option(app, "--json", flags.json, "file for the rows");
 }
 
@@ -87,7 +87,7 @@ void complete(Flags& flags, const std::vector<models::Model>& models) {
     if (std::ranges::find(flags.models, "all") != flags.models.end()) flags.models = models::names(models);
     if (flags.memories.empty() && flags.gpus.empty()) flags.memories = CLI::detail::split(kUsualMemories, ',');
     for (const std::string& memory : flags.memories) {
-        question.gpus.push_back(Profile::gpu(program::parse_bytes(memory).value()));
+        question.gpus.push_back(Profile::gpu(cli::parse_bytes(memory).value()));
         if (question.gpus.back().memory.total_bytes < kLeastGpu)
             throw CLI::ValidationError(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
     }
@@ -169,7 +169,7 @@ nlohmann::ordered_json json_of(const models::Model& model, const fits::Row& row,
 
 void answer(Flags flags, const std::vector<models::Model>& models) {
     complete(flags, models);
-    program::expect_writable("--json", flags.json);
+    cli::expect_writable("--json", flags.json);
     nlohmann::ordered_json json = flags.head;
     json["inputs"] = nlohmann::ordered_json::object();
     json["rows"] = nlohmann::ordered_json::array();
@@ -189,14 +189,14 @@ void answer(Flags flags, const std::vector<models::Model>& models) {
 }  // namespace
 
 int what_fits(int argc, char** argv, const std::vector<models::Model>& models, const std::string& examples) {
-    CLI::App app("Says what fits on which GPU.", program::name_of(argv[0]));
+    CLI::App app("Says what fits on which GPU.", cli::name_of(argv[0]));
     app.preparse_callback([&](std::size_t) { models::check(models); });
     Flags flags;
     add_flags(app, models, flags);
     app.footer(examples);
-    flags.head = program::result_head("what fits on which GPU, as rehearsed; nothing is measured", argc, argv);
-    return program::run(app, argc, argv, [&] {
-        program::expect_alone(app.get_name().c_str());
+    flags.head = cli::result_head("what fits on which GPU, as rehearsed; nothing is measured", argc, argv);
+    return cli::run(app, argc, argv, [&] {
+        cli::expect_alone(app.get_name().c_str());
         answer(flags, models);
     });
 }

@@ -176,7 +176,7 @@ std::shared_ptr<const data::CocoImages> read_annotations(const std::filesystem::
     }
     if (all->objects() > 0) return all;
     std::string what = fmt::format("{}: has no object to learn", file.string());
-    what += program::left_out(all->skipped(), "annotation");
+    what += cli::left_out(all->skipped(), "annotation");
     options.masks = false;
     if (flags.masks() && data::CocoImages(file, flags.data, options).objects() > 0)
         what += "; --model fasterrcnn learns boxes without masks";
@@ -189,13 +189,13 @@ Images read_coco(const DataFlags& flags) {
     const auto all = read_annotations(file, flags);
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
-    std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
-    images.skipped = program::look_through(flags, {&images.training, &images.validation});
+    std::tie(images.training, images.validation) = cli::hold_out(all, flags.validation, flags.seed, flags.data);
+    images.skipped = cli::look_through(flags, {&images.training, &images.validation});
     images.class_names = all->classes();
     images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {}",
                               images.training->size(), images.classes - 1, images.validation->size(),
                               data::wide_and_high(flags.height, flags.width));
-    images.what += program::left_out(all->skipped(), "annotation");
+    images.what += cli::left_out(all->skipped(), "annotation");
     if (const auto& trimmed = all->trimmed(); !trimmed.empty())
         images.what += fmt::format("; of {} annotation{} some polygons are left out, such as {}", trimmed.size(),
                                    trimmed.size() == 1 ? "" : "s", trimmed[0]);
@@ -285,7 +285,7 @@ Examples Images::validation_set(const DataFlags& flags) const {
 }
 
 Examples rehearsal_set(const DataFlags& flags, std::int64_t count) {
-    return examples(program::alike(count, {.image = Image(flags.height, flags.width, 3)}), {}, flags);
+    return examples(cli::alike(count, {.image = Image(flags.height, flags.width, 3)}), {}, flags);
 }
 
 Images read_images(const DataFlags& flags) {

@@ -14,11 +14,11 @@
 
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_sample.hpp>
-#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/cli/images.hpp>
 
 namespace headroom::detection {
 
-struct DataFlags : program::ImageFileFlags {
+struct DataFlags : cli::ImageFileFlags {
     std::string model = "maskrcnn";  ///< or "fasterrcnn", which needs no masks
     std::string data;                ///< folder with images; empty: shapes are drawn
     std::string annotations;         ///< COCO's JSON; empty: the one in the folder
@@ -102,7 +102,7 @@ struct Images {
     std::int64_t classes = 0;                                ///< the background among them
     std::string what;                                        ///< for people: which images these are
     std::vector<std::string> class_names = {};               ///< by label
-    std::function<std::vector<std::string>()> skipped = {};  ///< as `program::Program`'s
+    std::function<std::vector<std::string>()> skipped = {};  ///< as `cli::Program`'s
 
     /// The number of a class that the data does not name, since the flags ask for more classes.
     std::string name_of(std::int32_t label) const;

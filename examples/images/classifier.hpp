@@ -3,7 +3,7 @@
 // pixels, and a multi-layer perceptron.
 //
 //     Classifier model(nn::Path(parameters), "resnet50", /*image=*/{3, 224, 224}, /*classes=*/10);
-//     program::load_weights(flags, "resnet50.safetensors", parameters, head_of("resnet50"), /*classes=*/10);
+//     cli::load_weights(flags, "resnet50.safetensors", parameters, head_of("resnet50"), /*classes=*/10);
 //     Tensor logits = model(images);
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include <headroom/examples/cli/weights.hpp>
 #include <headroom/examples/images/perceptron.hpp>
-#include <headroom/examples/program/weights.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/vgg.hpp>
 
@@ -81,7 +81,7 @@ inline bool is_torchvisions(const std::string& model) { return model != "small" 
 inline std::int64_t least_size(const std::string& model) { return model == "mlp" ? 1 : model == "small" ? 8 : 32; }
 
 /// The last layer, by its names in torchvision's files.
-inline program::Head head_of(const std::string& model) {
+inline cli::Head head_of(const std::string& model) {
     const bool vgg = model.starts_with("vgg");
     const std::string layer = vgg ? "classifier.6." : "fc.";
     return {.bias = layer + "bias", .layers = {layer}};

@@ -16,8 +16,8 @@
 #include <headroom/data/idx.hpp>
 #include <headroom/data/image_drawing.hpp>
 #include <headroom/data/image_files.hpp>
+#include <headroom/examples/cli/images.hpp>
 #include <headroom/examples/images/classifier.hpp>
-#include <headroom/examples/program/images.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::images {
@@ -140,19 +140,19 @@ Found read_folder(const DataFlags& flags) {
         found.validation = held;
         limit_validation(found, flags);
     } else {
-        std::tie(found.training, found.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
+        std::tie(found.training, found.validation) = cli::hold_out(all, flags.validation, flags.seed, flags.data);
     }
-    found.skipped = program::look_through(flags, {&found.training, &found.validation});
-    found.what = fmt::format("{} images of {} classes to train on, {} {} to validate{}", found.training->size(),
-                             found.classes, found.validation->size(), apart ? "of val" : "others of them",
-                             program::left_out(left_out, "folder"));
+    found.skipped = cli::look_through(flags, {&found.training, &found.validation});
+    found.what =
+        fmt::format("{} images of {} classes to train on, {} {} to validate{}", found.training->size(), found.classes,
+                    found.validation->size(), apart ? "of val" : "others of them", cli::left_out(left_out, "folder"));
     return found;
 }
 
 /// For rehearsals.
 Found blank_images(const DataFlags& flags) {
     const std::int64_t some = 10 * flags.batch * flags.accumulate;
-    const auto blank = program::alike(some, {.image = data::Image(1, 1, 1)});
+    const auto blank = cli::alike(some, {.image = data::Image(1, 1, 1)});
     const bool digits = !is_torchvisions(flags.model);
     const std::int64_t usual = digits ? 28 : kPhotoSide;
     const auto or_else = [](std::int64_t wanted, std::int64_t other) { return wanted > 0 ? wanted : other; };
@@ -228,7 +228,7 @@ data::ImageDataset Images::training_set(std::uint64_t seed) const {
 data::ImageDataset Images::validation_set() const { return {validation, {.transforms = fit, .scale = scale}}; }
 
 data::ImageDataset Images::blank(std::int64_t count) const {
-    return {program::alike(count, {.image = data::Image(height, width, channels)}), {.scale = scale}};
+    return {cli::alike(count, {.image = data::Image(height, width, channels)}), {.scale = scale}};
 }
 
 Images read_images(const DataFlags& flags) {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include <headroom/data/image_dataset.hpp>
-#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/cli/images.hpp>
 
 namespace headroom::images {
 
 /// What decides which images there are, and how a model gets them.
-struct DataFlags : program::ImageFileFlags {
+struct DataFlags : cli::ImageFileFlags {
     std::string data;             ///< folder; empty: none, for rehearsals
     std::string model = "small";  ///< of `Classifier`
     std::int64_t height = 0;      ///< pixels; 0: as the data has them, or 224

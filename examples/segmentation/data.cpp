@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <headroom/data/image_files.hpp>
-#include <headroom/examples/program/options.hpp>
+#include <headroom/examples/cli/options.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::segmentation {
@@ -31,8 +31,8 @@ Split draw(const DataFlags& flags) {
     options.first = held_out;
     options.count = flags.validation > 0 ? flags.validation : 100;
     const auto blank = [&](std::int64_t count) {
-        return program::alike(count, {.image = data::Image(flags.height, flags.width, 3),
-                                      .mask = data::Image(flags.height, flags.width, 1)});
+        return cli::alike(count, {.image = data::Image(flags.height, flags.width, 3),
+                                  .mask = data::Image(flags.height, flags.width, 1)});
     };
     return {training, std::make_shared<const Clouds>(options), blank(flags.clouds), blank(options.count),
             fmt::format("{} clouds to draw, {} others to validate", flags.clouds, options.count)};
@@ -44,17 +44,17 @@ Split read_files(const DataFlags& flags) {
     if (!flags.mask_values.empty()) options.values = parse_mask_values(flags.mask_values);
     if (flags.ignore >= 0) options.ignored_value = static_cast<std::uint8_t>(flags.ignore);
     const auto all = std::make_shared<const data::MaskedImages>(flags.images, flags.masks, flags.classes, options);
-    auto [training, validation] = program::hold_out(all, flags.validation, flags.seed, flags.images);
-    auto skipped = program::look_through(flags, {&training, &validation});
+    auto [training, validation] = cli::hold_out(all, flags.validation, flags.seed, flags.images);
+    auto skipped = cli::look_through(flags, {&training, &validation});
     const std::string values = flags.mask_values.empty() ? ""
                                                          : fmt::format("; values {} of masks are classes 0 to {}",
                                                                        flags.mask_values, flags.classes - 1);
     return {training,
             validation,
-            program::loaded_once(training),
-            program::loaded_once(validation),
+            cli::loaded_once(training),
+            cli::loaded_once(validation),
             fmt::format("{} images of {} to train on, {} others to validate{}{}", training->size(), flags.images,
-                        validation->size(), values, program::left_out(all->left_out(), "folder")),
+                        validation->size(), values, cli::left_out(all->left_out(), "folder")),
             std::move(skipped)};
 }
 
@@ -98,47 +98,40 @@ std::set<int> values_in(const std::filesystem::path& mask) {
 }  // namespace
 
 void add_data(CLI::App& app, DataFlags& flags) {
-    const auto count = program::whole(1, 1 << 20);
-    program::add_option(
-        app, "--data", flags.data,
-        "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
-        "values are classes); without it, clouds are drawn");
-    CLI::Option* const images =
-        program::add_option(app, "--images", flags.images, "folder of images, instead of --data");
-    CLI::Option* const masks = program::add_option(app, "--masks", flags.masks, "folder of their masks")->needs(images);
+    const auto count = cli::whole(1, 1 << 20);
+    cli::add_option(app, "--data", flags.data,
+                    "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
+                    "values are classes); without it, clouds are drawn");
+    CLI::Option* const images = cli::add_option(app, "--images", flags.images, "folder of images, instead of --data");
+    CLI::Option* const masks = cli::add_option(app, "--masks", flags.masks, "folder of their masks")->needs(images);
     images->needs(masks);
-    program::add_option(app, "--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
-    program::add_option(
+    cli::add_option(app, "--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
+    cli::add_option(
         app, "--mask-values", flags.mask_values,
         "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
         "0,255 where masks have these two")
         ->check(mask_values_problem);
-    program::add_option(app, "--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
-        ->check(program::whole(0, 255));
-    program::add_option(app, "--clouds", flags.clouds, "clouds to draw for training")
+    cli::add_option(app, "--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
+        ->check(cli::whole(0, 255));
+    cli::add_option(app, "--clouds", flags.clouds, "clouds to draw for training")->check(count)->capture_default_str();
+    cli::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
+        ->check(cli::real(0, 100))
+        ->capture_default_str();
+    cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
         ->check(count)
         ->capture_default_str();
-    program::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
-        ->check(program::real(0, 100))
+    cli::add_option(app, "--width", flags.width, "the same for columns")->check(count)->capture_default_str();
+    cli::add_option(app, "--classes", flags.classes, "number of classes; values of masks are below it")
+        ->check(cli::whole(2, 255))
         ->capture_default_str();
-    program::add_option(app, "--height", flags.height,
-                        "rows of pixels: images are drawn in this size, or resized to it")
-        ->check(count)
-        ->capture_default_str();
-    program::add_option(app, "--width", flags.width, "the same for columns")->check(count)->capture_default_str();
-    program::add_option(app, "--classes", flags.classes, "number of classes; values of masks are below it")
-        ->check(program::whole(2, 255))
-        ->capture_default_str();
-    program::add_option(app, "--validation", flags.validation,
-                        "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
+    cli::add_option(app, "--validation", flags.validation,
+                    "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
         ->check(count);
-    program::add_option(app, "--flips", flags.flips,
-                        "images in training are mirrored at random: none, horizontal or both")
-        ->check(program::one_of({"none", "horizontal", "both"}))
+    cli::add_option(app, "--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
+        ->check(cli::one_of({"none", "horizontal", "both"}))
         ->capture_default_str();
-    program::add_option(app, "--crop", flags.crop,
-                        "train on random parts, with this share of the height and of the width")
-        ->check(program::real(0.01, 1))
+    cli::add_option(app, "--crop", flags.crop, "train on random parts, with this share of the height and of the width")
+        ->check(cli::real(0.01, 1))
         ->capture_default_str();
 }
 
@@ -151,7 +144,7 @@ void take_mask_values(CLI::App& app, DataFlags& flags) {
     if (flags.mask_values.empty()) {
         const std::string found = find_mask_values(flags);
         if (found.empty()) return;
-        program::imply(app, "--mask-values", found, flags.masks);
+        cli::imply(app, "--mask-values", found, flags.masks);
     }
     const std::vector<std::uint8_t> values = parse_mask_values(flags.mask_values);
     if (std::ranges::find(values, flags.ignore) != values.end())
@@ -160,7 +153,7 @@ void take_mask_values(CLI::App& app, DataFlags& flags) {
     if (app.count("--classes") > 0 && flags.classes != std::ssize(values))
         throw CLI::ValidationError(
             fmt::format("--classes {}: --mask-values {} names {}", flags.classes, flags.mask_values, values.size()));
-    program::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
+    cli::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
 }
 
 Split read_images(const DataFlags& flags) { return flags.has_files() ? read_files(flags) : draw(flags); }

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include <headroom/data/image_sample.hpp>
-#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/cli/images.hpp>
 
 namespace headroom::segmentation {
 
-struct DataFlags : program::ImageFileFlags {
+struct DataFlags : cli::ImageFileFlags {
     std::string data;    ///< folder with the next two
     std::string images;  ///< folder; empty: clouds are drawn
     std::string masks;   ///< folder
@@ -47,11 +47,11 @@ struct Split {
     data::ImageSourcePointer rehearsed_training;
     data::ImageSourcePointer rehearsed_validation;
     std::string what;                                        ///< for people
-    std::function<std::vector<std::string>()> skipped = {};  ///< as `program::Program`'s
+    std::function<std::vector<std::string>()> skipped = {};  ///< as `cli::Program`'s
 };
 
 /// Files are decoded when batches need them. Errors: FileError for folders without images, images without masks, and as
-/// `program::look_through`; Error if no image is left to train on.
+/// `cli::look_through`; Error if no image is left to train on.
 Split read_images(const DataFlags& flags);
 
 /// Of text that has no problem.

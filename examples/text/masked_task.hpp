@@ -14,9 +14,9 @@
 
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
-#include <headroom/examples/program/corpus.hpp>
-#include <headroom/examples/program/weights.hpp>
-#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/examples/cli/corpus.hpp>
+#include <headroom/examples/cli/weights.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/nn/bert.hpp>
 #include <headroom/nn/bert_names.hpp>
 
@@ -24,7 +24,7 @@ namespace headroom::text {
 
 /// The same tokens are hidden each time. Random numbers that hide none of a tiny text, which would have no loss, are
 /// passed over.
-inline data::MaskedWindows validation_windows(const program::Corpus& corpus, const program::TextFlags& flags) {
+inline data::MaskedWindows validation_windows(const cli::Corpus& corpus, const cli::TextFlags& flags) {
     for (std::uint64_t seed = 0;; ++seed) {
         const data::MaskedWindows windows(corpus.split.validation, flags.block, *corpus.special, {.seed = seed});
         data::DataLoader loader(windows, data::Sampler::sequential(windows.size(), 1), {.epochs = 1});
@@ -34,8 +34,8 @@ inline data::MaskedWindows validation_windows(const program::Corpus& corpus, con
 }
 
 /// To train, windows in another order in each epoch, with other tokens hidden each time.
-inline training::Datasets<data::MaskedWindows> hidden_tokens(const program::Corpus& corpus,
-                                                             const program::TextFlags& flags, std::int64_t batch) {
+inline training::Datasets<data::MaskedWindows> hidden_tokens(const cli::Corpus& corpus, const cli::TextFlags& flags,
+                                                             std::int64_t batch) {
     const data::MaskedWindowsOptions options{.seed = flags.seed};
     const data::MaskedWindows training(corpus.split.train, flags.block, *corpus.special, options);
     const data::MaskedWindows validation = validation_windows(corpus, flags);
@@ -43,10 +43,10 @@ inline training::Datasets<data::MaskedWindows> hidden_tokens(const program::Corp
             data::Sampler::sequential(validation.size(), batch)};
 }
 
-class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
+class MaskedTask final : public cli::WindowsTask<data::MaskedWindows> {
   public:
-    MaskedTask(Parameters& parameters, const program::TextFlags& flags, std::int64_t batch,
-               const program::Corpus& corpus, const nn::BertOptions& options)
+    MaskedTask(Parameters& parameters, const cli::TextFlags& flags, std::int64_t batch, const cli::Corpus& corpus,
+               const nn::BertOptions& options)
         : WindowsTask(parameters, hidden_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
@@ -54,7 +54,7 @@ class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
 
     void begin() override {
         if (flags_.from.empty()) return;
-        program::note_report(flags_, flags_.from, nn::load_bert(flags_.from, parameters(), /*partial=*/true));
+        cli::note_report(flags_, flags_.from, nn::load_bert(flags_.from, parameters(), /*partial=*/true));
     }
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
@@ -113,8 +113,8 @@ class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
     }
 
   private:
-    const program::TextFlags& flags_;
-    const program::Corpus& corpus_;
+    const cli::TextFlags& flags_;
+    const cli::Corpus& corpus_;
     nn::BertForMaskedLm model_;
 };
 

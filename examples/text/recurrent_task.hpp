@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/core/ops/linear_cross_entropy.hpp>
-#include <headroom/examples/program/corpus.hpp>
-#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/examples/cli/corpus.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/gru.hpp>
@@ -66,11 +66,11 @@ class RecurrentLm : public nn::Module<RecurrentLm<Net>> {
 inline nn::RecomputeWays recurrent_ways() { return {{}, {"layers", "the gates, from some states"}}; }
 
 template <class Net, class State>
-class RecurrentTask final : public program::WindowsTask<data::TextWindows> {
+class RecurrentTask final : public cli::WindowsTask<data::TextWindows> {
   public:
-    RecurrentTask(Parameters& parameters, const program::TextFlags& flags, std::int64_t batch,
-                  const program::Corpus& corpus, const nn::RecurrentNetOptions& options)
-        : WindowsTask(parameters, program::next_tokens(corpus, flags, batch), flags),
+    RecurrentTask(Parameters& parameters, const cli::TextFlags& flags, std::int64_t batch, const cli::Corpus& corpus,
+                  const nn::RecurrentNetOptions& options)
+        : WindowsTask(parameters, cli::next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), corpus.vocabulary, options) {}
@@ -99,7 +99,7 @@ class RecurrentTask final : public program::WindowsTask<data::TextWindows> {
         const KeptCasts casts(context);
         nn::TokenDraws draw(context, flags_.sampling());
         State state;
-        std::vector<std::int32_t> seen = program::prompt(corpus_, flags_), text;
+        std::vector<std::int32_t> seen = cli::prompt(corpus_, flags_), text;
         for (std::int64_t i = 0; i < flags_.sample; ++i) {
             const Tensor ids = context.from_host(seen, {1, static_cast<std::int64_t>(seen.size())});
             text.push_back(draw(model_.next(ids, state)));
@@ -109,8 +109,8 @@ class RecurrentTask final : public program::WindowsTask<data::TextWindows> {
     }
 
   private:
-    const program::TextFlags& flags_;
-    const program::Corpus& corpus_;
+    const cli::TextFlags& flags_;
+    const cli::Corpus& corpus_;
     RecurrentLm<Net> model_;
 };
 

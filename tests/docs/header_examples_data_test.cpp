@@ -36,6 +36,7 @@
 #include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
 #include <headroom/data/tokens.hpp>
+#include <headroom/data/upload.hpp>
 #include <headroom/data/utf8.hpp>
 #include <headroom/data/vocabulary.hpp>
 #include <headroom/data/wordpiece.hpp>
@@ -237,6 +238,11 @@ void tokens_example() {
     data::TokenView tokens = file.view();
     std::vector<int32_t> window(1025);
     tokens.copy(/*first=*/4096, window);
+}
+
+void upload_example(Context& context, data::DataLoader<data::ImageDataset>& loader) {
+    data::Feed feed(context);
+    const std::vector<Tensor> tensors = data::upload(feed, *loader.next());  // images and labels
 }
 
 void utf8_example(std::string sampled_bytes) {

@@ -8,11 +8,11 @@
 #include <gmock/gmock.h>
 
 #include <headroom/data/image_files.hpp>
-#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/cli/images.hpp>
 #include <headroom/examples/segmentation/data.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using headroom::test::ScratchFolder;
@@ -134,7 +134,7 @@ TEST(LoadedOnce, GivesBlankSamplesOfTheSameSizesAndTheSameErrors) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli
 
 namespace headroom::segmentation {
 namespace {

@@ -1,4 +1,4 @@
-#include <headroom/examples/program/loss_curve.hpp>
+#include <headroom/examples/cli/loss_curve.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -9,7 +9,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(LossCurve, DrawsAnAxisWithoutAnyLoss) { EXPECT_THAT(drawn({}), HasSubstr("<
 TEST(LossCurve, SaysWhichFileItCannotWrite) { EXPECT_THROW(write_loss_curve("/nowhere/at/all.svg", {}), FileError); }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

@@ -1,8 +1,8 @@
-#include <headroom/examples/program/sizes.hpp>
+#include <headroom/examples/cli/sizes.hpp>
 
 #include <gmock/gmock.h>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using testing::Optional;
@@ -39,4 +39,4 @@ TEST(SizesTest, RefusesWhatIsNoSize) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

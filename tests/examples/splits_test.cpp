@@ -13,14 +13,14 @@
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/image_sample.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/examples/detection/data.hpp>
 #include <headroom/examples/images/data.hpp>
-#include <headroom/examples/program/windows_task.hpp>
 #include <headroom/examples/segmentation/data.hpp>
 #include <headroom/examples/text/masked_task.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -224,4 +224,4 @@ TEST(Splits, OfTokensAreDisjoint) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

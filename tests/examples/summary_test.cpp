@@ -1,5 +1,5 @@
 // Each figure of a report is in the summary under its own name: all of them differ, so that none can stand for another.
-#include <headroom/examples/program/summary.hpp>
+#include <headroom/examples/cli/summary.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -172,4 +172,4 @@ TEST(Summary, NamesWhatIsComputedOtherwise) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <headroom/data/data_loader.hpp>
-#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
@@ -66,4 +66,4 @@ TEST(SpecialCorpus, HasTheTokensOfItsPieces) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

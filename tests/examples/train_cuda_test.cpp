@@ -1,5 +1,5 @@
 // What a program says of a training on a GPU, which works while the host does something else.
-#include <headroom/examples/program/program.hpp>
+#include <headroom/examples/cli/program.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -21,7 +21,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -175,4 +175,4 @@ TEST(TrainCuda, SaysWhatIsLeftToOthersAndWhetherThatSufficed) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

@@ -1,5 +1,5 @@
 // A program with --graphs on a GPU: the training is the one without, in the memory that was predicted.
-#include <headroom/examples/program/program.hpp>
+#include <headroom/examples/cli/program.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -10,14 +10,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/examples/cli/windows_task.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/training/one_layer_task.hpp>
 
-namespace headroom::program {
+namespace headroom::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST_F(TrainGraphs, ALossIsComputedOnceWithoutAndOnceForItsGraph) {
 }
 
 }  // namespace
-}  // namespace headroom::program
+}  // namespace headroom::cli

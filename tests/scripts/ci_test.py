@@ -52,7 +52,7 @@ class Touched(unittest.TestCase):
     def test_files_belong_to_the_tests_that_run_them(self):
         for path, library in (("core/tape/tape.cpp", "core"), ("kernels/matmul/tiled.cu", "kernels"), ("tests/nn/gpt_test.cpp", "nn"),
                               ("tests/simt/fiber.cpp", "simt"), ("bench/traces/replay.cpp", "traces"), ("tests/docs/guide_test.cpp", "docs"),
-                              ("examples/program/program.cpp", "examples"), ("docs/guide.md", None), ("README.md", None),
+                              ("examples/cli/program.cpp", "examples"), ("docs/guide.md", None), ("README.md", None),
                               ("scripts/test", None), ("bench/core/instructions.cpp", None), ("tests/support/seed.hpp", None)):
             self.assertEqual(touched.library_of(path), library, path)
 

@@ -1,0 +1,25 @@
+#pragma once
+// The batches of the library's data sets as tensors on a context's device. For batches of your own: `Feed::upload`.
+//
+//     data::Feed feed(context);
+//     const std::vector<Tensor> tensors = data::upload(feed, *loader.next());  // images and labels
+#include <cstdint>
+#include <vector>
+
+#include <headroom/core/tensor.hpp>
+#include <headroom/data/dataset.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/image_dataset.hpp>
+#include <headroom/data/text_windows.hpp>
+
+namespace headroom::data {
+
+/// Images [N, C, H, W] whose channels lie together, then labels [N], or masks [N, H, W] where there are some.
+std::vector<Tensor> upload(Feed& feed, const ImageBatch& batch);
+/// Inputs and targets [N, T].
+std::vector<Tensor> upload(Feed& feed, const TokenBatch& batch);
+/// Features [N, F] and targets [N, M], or [N] for one target per sample.
+std::vector<Tensor> upload(Feed& feed, const SampleBatch<std::int32_t>& batch);
+std::vector<Tensor> upload(Feed& feed, const SampleBatch<float>& batch);
+
+}  // namespace headroom::data

@@ -1,0 +1,102 @@
+#pragma once
+// What every training program can be told: where it runs, how it computes, how it steps, what it reads and writes. A
+// program adds flags of its own, and sets its own defaults before.
+//
+//     cli::Flags flags;
+//     flags.batch = 100;
+//     cli::add_flags(app, flags);
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <headroom/core/context.hpp>
+#include <headroom/dist/world.hpp>
+#include <headroom/examples/cli/gpu_flags.hpp>
+#include <headroom/examples/cli/stored_flags.hpp>
+#include <headroom/training/options.hpp>
+
+namespace headroom::cli {
+
+struct Flags {
+    std::string program;  ///< its name, which stands in its files
+    std::string device = "cpu";
+    GpuFlags gpu;
+    int threads = 0;
+    int ranks = 0;               ///< processes that a dry run stands for; 0: this one
+    dist::JoinOptions timeouts;  ///< which `run` has read before
+    std::uint64_t seed = 1337;
+    std::size_t memory_limit = 0;
+    ComputeOptions compute;
+    bool fit_scratch = false;  ///< the budget is what rehearsals find
+    std::string tuning_file;
+    bool libraries = false;  ///< print which ones computed
+    std::string dtype = "f32";
+
+    std::int64_t batch = 12;  ///< of one micro-batch
+    std::int64_t accumulate = 1;
+    std::string shard = "none";
+    std::int64_t steps = 0;  ///< each program has its own way of saying how many
+    double lr = 1e-3;
+    double min_lr = -1;  ///< below 0: a tenth of lr
+    std::int64_t warmup = 100;
+    double weight_decay = 0.1;
+    std::string optimizer = "adamw";
+    double beta2 = 0.99;               ///< of AdamW
+    double momentum = 0.9;             ///< of SGD
+    double max_grad_norm = 1.0;        ///< 0: gradients are not clipped
+    double ema_decay = 0;              ///< of the averaged weights; 0: none
+    nn::RecomputeWays recomputes{{}};  ///< the model's
+    std::string recompute = "none";
+    bool recompute_given = false;  ///< on the command line; else the plan of a training that is resumed counts
+    std::size_t budget = 0;        ///< bytes that a plan is made for; 0: none is made
+    std::string plan, save_plan;   ///< files
+    std::string costs, calibrate;  ///< files
+    bool explain = false;          ///< the plan
+    bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
+    std::int64_t validate_every = 0;               ///< steps; 0: at the end
+
+    std::string memory_history;
+    std::string save;
+    std::int64_t save_every = 0;  ///< steps; 0: at the end
+    std::string best;
+    std::int64_t stop_after = -1;
+    std::string json;
+    std::string log;
+    std::string tensorboard;
+    std::string pictures;
+    bool changed_data = false;                  ///< since the checkpoint was written
+    std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
+    /// Lines about what was read, which `train` prints once; copies share them.
+    std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
+
+    /// Adds a line, unless it is there.
+    void note(const std::string& line) const;
+    /// The checkpoint to continue from; empty if there is none.
+    std::string resume() const { return stored ? stored->file() : ""; }
+
+    double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
+    /// None for f32.
+    std::optional<Dtype> autocast() const;
+};
+
+/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's parse_complete_callback and
+/// its config file; its `callback` is left to the program.
+void add_flags(CLI::App& app, Flags& flags);
+
+/// --workers and --from, which belong to the run alone; `what` is for --help. After `add_flags`.
+void add_workers(CLI::App& app, int& workers, const std::string& what);
+void add_from(CLI::App& app, std::string& from, const std::string& what);
+
+/// What the training runs on: a GPU for --device cuda, else the CPU. `gpu_in_use`: `ContextOptions::gpu_in_use`.
+/// Errors: DeviceError if there is no GPU.
+Context make_context(const Flags& flags, std::size_t gpu_in_use = 0);
+/// Of what the training will run on, or of the GPU that the flags describe. Errors: as `make_context`.
+Profile profile_of(const Flags& flags);
+
+}  // namespace headroom::cli

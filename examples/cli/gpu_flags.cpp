@@ -1,0 +1,78 @@
+#include <headroom/examples/cli/gpu_flags.hpp>
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/sizes.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::cli {
+
+namespace {
+
+CLI::Validator known_gpu() {
+    const auto problem = [](std::string& name) -> std::string {
+        try {
+            gpu_model(name);
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    };
+    return CLI::Validator(problem, "NAME");
+}
+
+/// "with --device dry: ...: RTX 2080 Ti, T4".
+std::string with_names(const std::string& what) {
+    std::vector<std::string> names;
+    for (const GpuModel& model : kernels::gpu_models()) names.push_back(model.name);
+    return fmt::format("{}: {}", what, fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void GpuFlags::add(CLI::App& app) {
+    add_option(app, "--gpu", name, with_names("with --device dry: predict for this GPU, which need not be present"))
+        ->check(known_gpu());
+    add_option(app, "--gpu-memory", memory,
+               "with --device dry: predict for a GPU with so much memory: that of --gpu, or else one like an H100")
+        ->transform(bytes());
+    add_gpu_reserve(app, reserve);
+}
+
+void add_gpu_names(CLI::App& app, std::vector<std::string>& names, const std::string& what) {
+    add_option(app, "--gpu", names, with_names(what))->delimiter(',')->check(known_gpu());
+}
+
+void add_gpu_reserve(CLI::App& app, std::size_t& reserve) {
+    add_option(app, "--gpu-reserve", reserve,
+               "memory of a GPU that is left to CUDA, its libraries and the code of kernels; a training plans with the "
+               "rest")
+        ->transform(bytes())
+        ->capture_default_str();
+}
+
+void GpuFlags::check(const CLI::App& app, const std::string& device) const {
+    for (const char* flag : {"--gpu", "--gpu-memory"}) {
+        if (app.count(flag) > 0 && device != "dry")
+            throw CLI::ValidationError(
+                fmt::format("{} is for --device dry; a real GPU's memory is limited by --memory-limit", flag));
+    }
+    if (app.count("--gpu-memory") > 0 && memory == 0)
+        throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+    if (app.count("--gpu-reserve") > 0 && device != "cuda" && !described())
+        throw CLI::ValidationError("--gpu-reserve is for --device cuda, or dry with --gpu or --gpu-memory");
+}
+
+Profile GpuFlags::profile() const {
+    GpuModel model = name.empty() ? Profile::gpu(memory).model : gpu_model(name);
+    if (memory > 0) model.memory_bytes = memory;
+    Profile profile = Profile::gpu(model);
+    profile.reserve = reserve;
+    return profile;
+}
+
+}  // namespace headroom::cli

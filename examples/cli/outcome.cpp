@@ -1,0 +1,158 @@
+#include <headroom/examples/cli/outcome.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <headroom/core/nearest.hpp>
+#include <headroom/examples/cli/options.hpp>
+#include <headroom/examples/cli/processes.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+#include <headroom/plan/planner.hpp>
+#include <headroom/version.hpp>
+
+namespace headroom::cli {
+
+namespace {
+
+/// What is wrong with the command line: in our words, where CLI11's would puzzle.
+std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
+    const std::string what = error.what();
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+        const std::string option = what.substr(0, what.find(':'));
+        return option + (what.find("At Most") == std::string::npos ? ": a value is missing" : " is given twice");
+    }
+    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error);
+    const std::vector<std::string> words = app.remaining();
+    if (words.empty() || !(extras || dynamic_cast<const CLI::RequiredError*>(&error))) return what;
+    const std::string rest = extras ? "" : "; " + what;
+    if (!words.front().starts_with("--")) return fmt::format("{} belongs to no option{}", words.front(), rest);
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options())
+        if (!option->get_group().empty()) names.push_back(option->get_name());  // those that help has
+    return fmt::format("there is no {}; the nearest is {}{}", words.front(), nearest(words.front(), names, 1).front(),
+                       rest);
+}
+
+/// A file that is opened must not take the place of a standard one that is closed: what is printed would go there.
+void keep_standard_files() {
+    for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(file, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);  // takes the lowest number
+    }
+}
+
+void flush_results() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw FileError(fmt::format("standard output: results can't be written ({})", std::strerror(errno)));
+}
+
+std::optional<dist::World> joined;
+
+/// Of the command line, whose other flags are looked at when all have joined: the first one speaks for all.
+dist::JoinOptions timeouts(const CLI::App& app, int argc, char** argv) {
+    dist::JoinOptions options;
+    if (!app.get_option_no_throw("--join-timeout")) return options;
+    CLI::App flags;
+    flags.set_help_flag();
+    flags.allow_extras();
+    add_timeouts(flags, options);
+    flags.parse(argc, argv);
+    return options;
+}
+
+/// Joins the processes that there are.
+void join(const dist::JoinOptions& options) {
+    joined.emplace(dist::World::join(options));
+    if (!joined->remark().empty()) fmt::print(stderr, "{}\n", joined->remark());
+    if (joined->rank() > 0 && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null can't be opened");
+}
+
+/// Errors that all processes have met are told by the first one, which ends the others before their turn.
+void wait_for_turn() {
+    using namespace std::chrono_literals;
+    const int rank = dist::World::told_rank();
+    if (rank > 0) std::this_thread::sleep_for((joined ? 300ms : 2000ms) + 100ms * rank);
+}
+
+}  // namespace
+
+const dist::World& world() {
+    if (!joined) joined.emplace(dist::World::join());
+    return *joined;
+}
+
+void add_timeouts(CLI::App& app, dist::JoinOptions& options) {
+    add_option(app, "--join-timeout", options.join_timeout,
+               "with several processes: seconds that all have to come; 0: without end")
+        ->check(real(0, 1e9))
+        ->capture_default_str();
+    add_option(app, "--rank-timeout", options.rank_timeout,
+               "with several processes: seconds that they wait for one that makes no progress; 0: without end")
+        ->check(real(0, 1e9))
+        ->capture_default_str();
+}
+
+void expect_alone(const char* program) {
+    if (world().ranks() > 1) throw Error(fmt::format("{} works in one process; start it without mpirun", program));
+}
+
+int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body) {
+    app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version));
+    // A file that grows past the shell's limit is then an error of the write, and the program can say so.
+    std::signal(SIGXFSZ, SIG_IGN);
+    keep_standard_files();
+    const auto end = [&](int code, const std::string& why, const std::string& report = "") {
+        wait_for_turn();
+        const std::string line = without_controls(fmt::format("{}: {}", app.get_name(), why));
+        std::fputs((line + '\n' + report).c_str(), stderr);  // fmt::print would throw
+        if (joined) joined->abort(code);
+        return code;
+    };
+    try {
+        join(timeouts(app, argc, argv));
+        app.parse(argc, argv);
+        body();
+        flush_results();
+        joined.reset();
+        return 0;
+    } catch (const CLI::Success& help) {
+        if (!joined || joined->rank() == 0) app.exit(help, std::cout);
+        joined.reset();
+        return std::cout.flush() ? 0 : end(1, "the text can't be written to standard output");
+    } catch (const CLI::ParseError& error) {
+        return end(2, wrong_usage(app, error) + " (--help lists the options)");
+    } catch (const Interrupted& early) {
+        std::fflush(stdout);
+        joined.reset();
+        return 128 + early.signal;  // as shells have it
+    } catch (const memory::OutOfMemory& error) {
+        return end(3, error.what(), error.report().to_string());
+    } catch (const plan::BudgetTooSmall& error) {
+        const std::string split =
+            error.least_split() < error.least() && error.least_split()
+                ? fmt::format(", or --split-batch, with which the least found is {} bytes", *error.least_split())
+                : "";
+        return end(3, fmt::format("--budget {}: the least found is {} bytes; use --budget {}{}", error.budget(),
+                                  error.least(), error.least(), split));
+    } catch (const std::bad_alloc&) {
+        return end(3, "the host's memory does not suffice; use a smaller batch or less data");
+    } catch (const std::exception& error) {
+        return end(1, error.what());
+    }
+}
+
+}  // namespace headroom::cli
