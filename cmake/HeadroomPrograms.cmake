@@ -1,16 +1,11 @@
 # Examples, tests and benchmarks: one program per source file, found by folder.
 
-# What nobody waits for when it runs is optimised for the compiler's time.
-function(headroom_quick_options target)
-    headroom_compile_options(${target})
-    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
-endfunction()
-
 # examples/models/*.cpp -> static library example_models: of benchmarks as well, also where no examples are built.
 function(headroom_models)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/models/*.cpp)
     add_library(example_models STATIC EXCLUDE_FROM_ALL ${sources})
-    headroom_compile_options(example_models)
+    headroom_quick_options(example_models)
+    headroom_in_batches(example_models)
     headroom_include_root(example_models PUBLIC examples)
     target_link_libraries(example_models PUBLIC headroom)
     target_compile_definitions(example_models PRIVATE "HEADROOM_PEERS=\"${PROJECT_SOURCE_DIR}/bench/peers\"")
@@ -44,6 +39,7 @@ function(headroom_examples)
             headroom_precompile(${library} REUSE_FROM example_cli)
         endif()
     endforeach()
+    headroom_in_batches(example_cli)
     target_link_libraries(example_compare PUBLIC example_models example_speed)
     set(commit ${PROJECT_BINARY_DIR}/commit/commit.hpp)  # looked for anew by each build
     add_custom_target(headroom_commit BYPRODUCTS ${commit}
@@ -434,7 +430,7 @@ function(headroom_tests)
     headroom_test_programs()
     if(TARGET fake_nccl AND TARGET train_gpt)  # with a GPU for each process
         headroom_emulated_program(train_gpt ${PROJECT_SOURCE_DIR}/examples/train_gpt.cpp)
-        headroom_emulated_program(scripted_rank ${PROJECT_SOURCE_DIR}/tests/examples/clis/scripted_rank.cpp)
+        headroom_emulated_program(scripted_rank ${PROJECT_SOURCE_DIR}/tests/examples/programs/scripted_rank.cpp)
     endif()
     if(HEADROOM_CUDA_EMULATED)
         set(emulated HEADROOM_EMULATED_GPU_PROGRAMS=${PROJECT_BINARY_DIR}/bench/gpu)

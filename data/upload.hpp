@@ -14,11 +14,11 @@
 
 namespace headroom::data {
 
-/// Images [N, C, H, W] whose channels lie together, then labels [N], or masks [N, H, W] where there are some.
+/// Images [N, C, H, W], channels-last in memory, then labels [N], or masks [N, H, W] if the batch has masks.
 std::vector<Tensor> upload(Feed& feed, const ImageBatch& batch);
 /// Inputs and targets [N, T].
 std::vector<Tensor> upload(Feed& feed, const TokenBatch& batch);
-/// Features [N, F] and targets [N, M], or [N] for one target per sample.
+/// Features [N, F] and targets [N, M], or targets [N] if there is one per sample.
 std::vector<Tensor> upload(Feed& feed, const SampleBatch<std::int32_t>& batch);
 std::vector<Tensor> upload(Feed& feed, const SampleBatch<float>& batch);
 

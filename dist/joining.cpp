@@ -24,7 +24,7 @@ struct Wire {
 static_assert(sizeof(Wire) == 32);
 
 /// Answers of rank 0 begin with it; what follows is empty, or why not.
-constexpr std::string_view kAnswer = "headroom:";
+constexpr std::string_view kGreeting = "headroom:";
 constexpr std::size_t kMostAnswer = 4096;
 /// For the answer of rank 0, whose time may begin and end later.
 constexpr std::chrono::seconds kGrace{10};
@@ -77,7 +77,7 @@ class Reception {
         return ranks;
     }
     static void answer(const Socket& socket, const std::string& text) {
-        socket.send_frame(std::string(kAnswer) + text.substr(0, kMostAnswer - kAnswer.size()), kAtOnce);
+        socket.send_frame(std::string(kGreeting) + text.substr(0, kMostAnswer - kGreeting.size()), kAtOnce);
     }
     void tell_all(const std::string& text) {
         for (std::size_t r = 1; r < joined_.size(); ++r) {
@@ -161,8 +161,8 @@ std::string answer_of(const Socket& first, const std::string& address, Deadline 
         throw;
     } catch (const Error&) {  // too long
     }
-    if (!answer.starts_with(kAnswer)) throw Error(fmt::format("another program answers at {}", address));
-    return answer.substr(kAnswer.size());
+    if (!answer.starts_with(kGreeting)) throw Error(fmt::format("another program answers at {}", address));
+    return answer.substr(kGreeting.size());
 }
 
 }  // namespace

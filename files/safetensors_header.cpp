@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kMetadataName = "__metadata__";
-
 /// nlohmann's parser lets the last of two equal keys win; a file that has two is damaged. Metadata may have any keys.
 Json parse_json(const std::filesystem::path& path, const std::string& text) {
     std::vector<std::set<std::string>> keys;

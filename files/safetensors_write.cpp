@@ -13,6 +13,7 @@
 
 #include <headroom/core/transfer.hpp>
 #include <headroom/files/internal/array_bytes.hpp>
+#include <headroom/files/internal/safetensors_header.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/memory/error.hpp>
@@ -21,8 +22,6 @@
 namespace headroom::files {
 
 namespace {
-
-constexpr const char* kMetadataName = "__metadata__";
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
     return path.has_parent_path() ? path.parent_path() : ".";

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kCostsVersion = 1;
 
 /// "Intel(R) Xeon(R) Platinum, 2 threads".
 std::string in_words(const std::string& name, int threads) {
@@ -32,7 +32,7 @@ double seconds_in(const Json& json) {
 }  // namespace
 
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine) {
-    const Json head{{"headroom_costs", kVersion},
+    const Json head{{"headroom_costs", kCostsVersion},
                     {"machine", machine.name},
                     {"threads", machine.threads},
                     {"build", machine.build},
@@ -65,7 +65,7 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
     int threads = 0;
     try {
         const Json json = Json::parse(file);
-        if (json.at("headroom_costs") != kVersion) throw Error("they are of another version");
+        if (json.at("headroom_costs") != kCostsVersion) throw Error("they are of another version");
         json.at("machine").get_to(name);
         json.at("threads").get_to(threads);
         json.at("build").get_to(build);

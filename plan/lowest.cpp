@@ -18,7 +18,7 @@ constexpr std::size_t kWalks = 4;          // from different starts
 constexpr std::size_t kSteps = 50;         // of a walk, for each op
 constexpr std::size_t kMostOps = 600'000;  // that are simulated, of all plans together
 constexpr double kThreshold = 0.04;        // of a start's peak, that a walk accepts at first
-constexpr std::uint32_t kNear = 32;        // ops about the peak that are looked at
+constexpr std::uint32_t kAbout = 32;       // ops about the peak that are looked at
 
 class LowestSearch {
   public:
@@ -77,8 +77,8 @@ class LowestSearch {
         for (std::size_t now = visit(answers);;) {
             std::optional<std::pair<std::uint32_t, Answer>> best;
             const std::uint32_t at = peak_op_;
-            const auto end = std::min<std::uint32_t>(at + kNear, static_cast<std::uint32_t>(answers.size()));
-            for (std::uint32_t op = at - std::min(at, kNear); op < end; ++op) {
+            const auto end = std::min<std::uint32_t>(at + kAbout, static_cast<std::uint32_t>(answers.size()));
+            for (std::uint32_t op = at - std::min(at, kAbout); op < end; ++op) {
                 for (const Answer& answer : moves_.of(op)) {
                     if (answer == answers[op]) continue;
                     Answers next = answers;

@@ -13,9 +13,8 @@ namespace headroom::plan {
 namespace {
 
 constexpr std::uint32_t kNone = RecordedValue::kNone;
-constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
-constexpr std::uint32_t kNear = 32;      // ops about a place
-constexpr std::uint32_t kSegment = 24;   // ops in a row that one move changes, at most
+constexpr std::uint32_t kNear = 32;     // ops about a place
+constexpr std::uint32_t kSegment = 24;  // ops in a row that one move changes, at most
 
 /// Of each op: whether backward wants what it made at moments that are long apart.
 std::vector<bool> waits_long(const RecordedProgram& program) {
@@ -26,7 +25,7 @@ std::vector<bool> waits_long(const RecordedProgram& program) {
         for (const std::uint32_t value : program.ops[op].saved) {
             const std::uint32_t producer = program.values[value].producer;
             if (producer == kNone) continue;
-            if (before[value] != kNone && before[value] + kLongWait <= op) result[producer] = true;
+            if (before[value] != kNone && before[value] + kLongDropDistance <= op) result[producer] = true;
             before[value] = op;
         }
     }
@@ -88,7 +87,7 @@ Moves::Moves(const RecordedProgram& program) : groups_(groups_of(program)), rela
             continue;
         }
         choices.emplace_back(Answer::recompute);
-        if (waits[op]) choices.emplace_back(Answer::recompute, kLongWait);
+        if (waits[op]) choices.emplace_back(Answer::recompute, kLongDropDistance);
     }
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 2;
+constexpr int kPlanVersion = 2;
 
 std::string in_words(const ProgramOp& op) { return op.path.empty() ? op.op : fmt::format("{} in {}", op.op, op.path); }
 
@@ -139,7 +139,7 @@ void check_program(const Plan& plan, const RecordedProgram& program) {
 }
 
 std::string plan_text(const Plan& plan) {
-    const Json head{{"headroom_plan", kVersion},
+    const Json head{{"headroom_plan", kPlanVersion},
                     {"program_sha256", program_sha256(plan.program)},
                     {"batch", plan.division.batch},
                     {"accumulate", plan.division.accumulate},
@@ -164,7 +164,7 @@ std::string plan_text(const Plan& plan) {
 Plan parse_plan(const std::string& text, const std::string& source) {
     try {
         const Json json = Json::parse(text);
-        if (json.at("headroom_plan") != kVersion) throw Error("it is of another version");
+        if (json.at("headroom_plan") != kPlanVersion) throw Error("it is of another version");
         Plan plan{.division = {count<std::int64_t>(json, "batch"), count<std::int64_t>(json, "accumulate"),
                                json.at("choice")},
                   .peak_bytes_allocated = count<std::size_t>(json, "peak_bytes_allocated"),

@@ -14,10 +14,9 @@ namespace headroom::plan {
 
 namespace {
 
-constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
-constexpr std::size_t kFloors = 4;       // plans that are rehearsed for the least budget
-constexpr double kWorthFloor = 0.95;     // of the least so far: what one must take to be rehearsed for less
-constexpr double kRounding = 1e-9;       // of seconds
+constexpr std::size_t kFloors = 4;    // plans that are rehearsed for the least budget
+constexpr double kWorthFloor = 0.95;  // of the least so far: what one must take to be rehearsed for less
+constexpr double kRounding = 1e-9;    // of seconds
 
 }  // namespace
 
@@ -176,7 +175,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const MicroBatching& division
         });
         if (by_hand.program.ops.size() != result->program.ops.size()) continue;  // other casts
         // A value that waits long is brought back twice by some ways, and held by others.
-        for (const std::uint32_t drop_distance : {0u, kLongWait}) {
+        for (const std::uint32_t drop_distance : {0u, kLongDropDistance}) {
             known_reserved.push_back(by_hand.peak.reserved);
             std::vector<Answer>& answers = known.emplace_back();
             for (const RecordedOp& op : by_hand.program.ops) {

@@ -94,7 +94,7 @@ Policy recompute_cheap() {
     const auto cheap = [](const Candidate& op) -> Answer {
         const bool pays = 2 * op.pinned_bytes <= op.bytes && op.replays <= 2;
         if (op.info.cost != Cost::cheap || !pays) return Answer::keep;
-        return {Answer::recompute, /*drop_distance=*/16};
+        return {Answer::recompute, kLongDropDistance};
     };
     return Policy(cheap, "recompute_cheap");
 }

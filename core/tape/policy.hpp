@@ -24,6 +24,9 @@
 
 namespace headroom {
 
+/// `Answer::drop_distance` of `recompute_cheap`, and of plans: ops.
+inline constexpr std::uint32_t kLongDropDistance = 16;
+
 /// The decision about an op's values.
 struct Answer {
     /// `inherit` leaves the decision to the enclosing region.

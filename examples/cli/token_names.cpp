@@ -28,7 +28,7 @@ std::vector<std::uint8_t> stand_ins() {
 }
 
 /// A name that is not made of such code points stands for itself: "<|endoftext|>" does in either case.
-std::string bytes_of(const std::string& name) {
+std::string token_bytes(const std::string& name) {
     static const std::vector<std::uint8_t> hidden = stand_ins();
     std::string bytes;
     bool made_of_bytes = true;
@@ -56,7 +56,7 @@ TokenNames::TokenNames(const std::filesystem::path& path) {
         if (!number.is_number_unsigned() || number.get<std::size_t>() >= kMostTokens) refuse();
         const auto token = number.get<std::size_t>();
         if (token >= bytes_.size()) bytes_.resize(token + 1, "\xef\xbf\xbd");
-        bytes_[token] = bytes_of(name);
+        bytes_[token] = token_bytes(name);
     }
 }
 

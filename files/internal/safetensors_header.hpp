@@ -16,6 +16,9 @@ namespace headroom::files {
 /// Far above any real header; bounds allocation for a false length.
 inline constexpr std::uint64_t kLargestHeader = 100'000'000;
 
+/// The key of the header that holds metadata, not a tensor.
+inline constexpr const char* kMetadataName = "__metadata__";
+
 [[noreturn]] void refuse_safetensors(const std::filesystem::path& path, const std::string& what);
 
 struct SafetensorsHeader {

@@ -16,8 +16,8 @@ namespace headroom::memory {
 
 namespace {
 
-constexpr std::size_t kAlignment = 512;   // what cuMemAlloc gives, too: enough for every load and tensor map
-constexpr std::size_t kAddressTimes = 8;  // the device's memory: addresses cost nothing, and holes in them may stay
+constexpr std::size_t kCudaAlignment = 512;  // what cuMemAlloc gives, too: enough for every load and tensor map
+constexpr std::size_t kAddressTimes = 8;     // the device's memory: addresses cost nothing, and holes in them may stay
 
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
@@ -144,14 +144,14 @@ class CudaDriver final : public Driver {
         properties_.name = context_.name();
         properties_.touchable = false;
         properties_.synchronous = false;
-        properties_.alignment = kAlignment;
+        properties_.alignment = kCudaAlignment;
         context_.check(api().cuDeviceTotalMem(&properties_.total_bytes, context_.device()), "cuDeviceTotalMem");
         context_.check(
             api().cuMemGetAllocationGranularity(&properties_.granularity, &page_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
             "cuMemGetAllocationGranularity");
-        if (!std::has_single_bit(properties_.granularity) || properties_.granularity < kAlignment) {
+        if (!std::has_single_bit(properties_.granularity) || properties_.granularity < kCudaAlignment) {
             throw DeviceError(fmt::format("{}: its granularity of {} bytes is not a power of two of at least {}",
-                                          context_.name(), properties_.granularity, kAlignment));
+                                          context_.name(), properties_.granularity, kCudaAlignment));
         }
         properties_.address_bytes = whole(kAddressTimes * properties_.total_bytes);
     }

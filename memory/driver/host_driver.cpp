@@ -21,7 +21,7 @@ namespace headroom::memory {
 namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  // a huge page of x86-64
-constexpr std::size_t kAlignment = 64;                      // a cache line, and the widest vector register
+constexpr std::size_t kHostAlignment = 64;                  // a cache line, and the widest vector register
 
 [[noreturn]] void fail(std::string_view call, std::size_t bytes) {
     throw DeviceError(fmt::format("host memory: {} of {} bytes failed: {}; check ulimit -v and vm.overcommit_memory",
@@ -102,7 +102,8 @@ class HostDriver final : public Driver {
 
     // The processor copies from any address, so that nothing has to be locked.
     std::byte* allocate_pinned(std::size_t bytes) override {
-        return static_cast<std::byte*>(std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment));
+        return static_cast<std::byte*>(
+            std::aligned_alloc(kHostAlignment, (bytes + kHostAlignment) / kHostAlignment * kHostAlignment));
     }
     void free_pinned(std::byte* address, std::size_t) noexcept override { std::free(address); }
 
@@ -127,7 +128,7 @@ DriverProperties host_properties() {
     DriverProperties properties;
     properties.name = "host";
     properties.granularity = kGranularity;
-    properties.alignment = kAlignment;
+    properties.alignment = kHostAlignment;
     properties.total_bytes = physical_bytes();
     // No more than the memory: tools such as valgrind and limits on address space allow little beyond. Should pages
     // have to move to other addresses, further ranges are reserved.
