@@ -135,7 +135,9 @@ class Rows(unittest.TestCase):
 
     def test_models_and_techniques_are_headrooms(self):
         models = (ROOT / "examples" / "models" / "models.cpp").read_text(encoding="utf-8")
-        names = re.findall(r'^ +\{"(\w+)", \w+', models[models.index("std::map<std::string, Model> named{"):], re.MULTILINE)
+        names = re.findall(r'\{"(\w+)", [\w:<>]+\(', models[models.index("std::map<std::string, Model> named{"):])
+        published = (ROOT / "examples" / "images" / "classifier.hpp").read_text(encoding="utf-8")
+        names += re.findall(r'^ +\{"(\w+)", \w+::\w+\(\), true\}', published, re.MULTILINE)
         self.assertGreater(len(names), 10)
         self.assertLessEqual(set(names), set(train.FAMILY))
         usual = dict(re.findall(r"(\w+) = (\d+)", (ROOT / "examples" / "models" / "models.hpp").read_text(encoding="utf-8").split("kUsualSizes")[0]))
