@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -53,8 +54,14 @@ class ProcessesCase(ProgramCase):
                      "--accumulate", "8", "--warmup", "3", "--dropout", "0.1", "--steps", "6", "--threads", "1")
 
     @classmethod
+    def of_one_job(cls):
+        """The environment of a job. Open MPI's jobs share a folder of their user, which each makes and removes: two that start
+        or end at once fail over it. So each has a folder of its own."""
+        return {**cls.environment, "OMPI_MCA_orte_tmpdir_base": tempfile.mkdtemp(dir=cls.folder)}
+
+    @classmethod
     def start(cls, processes, *flags, **more):
-        environment = {**cls.environment, **more.pop("environment", {})}
+        environment = {**cls.of_one_job(), **more.pop("environment", {})}
         return subprocess.Popen([*RUN, "-np", str(processes), *more.pop("wrap", ()), *cls.command(*flags)], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment, **more)
 

@@ -39,7 +39,7 @@ class Watch(ProcessesCase):
     def ends(cls, processes, *words, join=LONG, ranks=LONG, mpirun=(), wrap=()):
         """Status and the ranks' own lines of a job that ends by itself; where they have none, all lines."""
         job = subprocess.run([*RUN, *mpirun, "-np", str(processes), *wrap, *cls.command(join, ranks, *words)], text=True,
-                             capture_output=True, env=cls.environment, check=False)
+                             capture_output=True, env=cls.of_one_job(), check=False)
         lines = job.stderr.splitlines()
         return job.returncode, [line for line in lines if line.startswith(("rank ", "ranks ", "all ranks "))] or lines
 
