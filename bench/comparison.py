@@ -1,6 +1,7 @@
 """Rows of memory_speed --peers, and how Headroom's and PyTorch's compare."""
 
 import json
+import operator
 import pathlib
 import statistics
 
@@ -48,6 +49,15 @@ class Comparison:
         ours, theirs = ([row for row in self.rows if row["framework"] == framework] for framework in ("headroom", "pytorch"))
         covers = lambda a, b: memory_of(a) <= memory_of(b) and a["samples_per_second"] >= b["samples_per_second"]
         return theirs, [row for row in theirs if not any(covers(other, row) for other in ours)]
+
+
+def front_of(points, better=operator.gt):
+    """Of points (memory, figure, ...), from the smallest memory on: those whose figure no smaller one reaches."""
+    front = []
+    for point in sorted(points):
+        if not front or better(point[1], front[-1][1]):
+            front.append(point)
+    return front
 
 
 def memory_of(row):

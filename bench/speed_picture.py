@@ -3,23 +3,13 @@
 import math
 
 from chart import INK, OURS, THEIRS, Chart
-from comparison import memory_of
+from comparison import front_of, memory_of
 
 
 def points_of(rows, framework):
     """(memory in MB, samples per second, technique, name)."""
     found = [(memory_of(row), row) for row in rows if row["framework"] == framework]
     return sorted((memory / 1e6, row["samples_per_second"], row["technique"], row["name"]) for memory, row in found)
-
-
-def front_of(points):
-    """Those that no other is both smaller and faster than."""
-    best, front = 0, []
-    for point in points:
-        if point[1] > best:
-            best = point[1]
-            front.append(point)
-    return front
 
 
 def step_of(value):

@@ -2,9 +2,10 @@
 goes on where PyTorch's points end. bench/tables.py draws it."""
 
 import math
+import operator
 
 from chart import OURS, THEIRS, Chart
-from comparison import memory_of
+from comparison import front_of, memory_of
 
 MARGIN, STEP = 0.02, 0.05  # of the memory's axis, in GB
 
@@ -15,15 +16,6 @@ def points_of(compared, framework):
     return sorted((memory_of(row) / 1e9, batch / row["samples_per_second"]) for row in compared.same_training(framework))
 
 
-def front_of(points):
-    """Points that no smaller one beats in time, from the smallest on."""
-    front = []
-    for point in sorted(points):
-        if not front or point[1] < front[-1][1]:
-            front.append(point)
-    return front
-
-
 def draw(compared, title):
     ours, theirs = (points_of(compared, framework) for framework in ("headroom", "pytorch"))
     memories = [memory for memory, _ in ours + theirs]
@@ -32,7 +24,7 @@ def draw(compared, title):
     slowest = 0.5 * math.ceil(1.05 * max(seconds for _, seconds in ours + theirs) / 0.5)
     chart = Chart((left, right, STEP), (0, slowest, 0.5), "{:.2f}".format, "{:.1f}".format)
     chart.titles("GB at the peak of a step", f"seconds of a step: {title}")
-    end, fronts = min(theirs)[0], (front_of(theirs), front_of(ours))
+    end, fronts = min(theirs)[0], [front_of(points, operator.lt) for points in (theirs, ours)]
     chart.band(left, end, OURS)
     chart.text(chart.x(end) - 8, chart.y(0) - 12, "PyTorch ends here", "end", THEIRS)
     chart.line(fronts[0], THEIRS, dashed=True)

@@ -211,16 +211,16 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
 }  // namespace
 
 void train(const Flags& flags, const std::function<Program()>& read) {
-    if (world().rank() == 0) {
-        expect_writable("--save", flags.save);
-        expect_writable("--best", flags.best);
-    }
-    expect_writable("--json", flags.json);
-    expect_writable("--log", flags.log);
-    expect_writable("--memory-history", flags.memory_history);
-    expect_writable("--tune", flags.tuning_file);
-    expect_writable("--save-plan", flags.save_plan);
-    expect_writable("--calibrate", flags.calibrate);
+    const NamedFiles checkpoints{{"--save", flags.save}, {"--best", flags.best}};
+    const NamedFiles reports{{"--json", flags.json},
+                             {"--log", flags.log},
+                             {"--memory-history", flags.memory_history},
+                             {"--tune", flags.tuning_file},
+                             {"--save-plan", flags.save_plan},
+                             {"--calibrate", flags.calibrate}};
+    NamedFiles outputs = checkpoints;
+    outputs.insert(outputs.end(), reports.begin(), reports.end());
+    for (const auto& [flag, file] : world().rank() == 0 ? outputs : reports) expect_writable(flag, file);
     expect_folder("--tensorboard", flags.tensorboard);
     expect_folder("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
@@ -229,17 +229,9 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         say("resuming {} with its flags{}{}", file, anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
     }
     const Program program = read();
-    const NamedFiles outputs{{"--save", flags.save},
-                             {"--best", flags.best},
-                             {"--json", flags.json},
-                             {"--log", flags.log},
-                             {"--memory-history", flags.memory_history},
-                             {"--tune", flags.tuning_file},
-                             {"--save-plan", flags.save_plan},
-                             {"--calibrate", flags.calibrate}};
     expect_apart(outputs, program.reads);
-    expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
-    Flags fitted = flags;  // with those that `read` has set
+    expect_apart(reports, {{"--resume", flags.resume()}});  // which a checkpoint may replace
+    Flags fitted = flags;                                   // with those that `read` has set
     // One for all: what a GPU has in use differs from one look to the next.
     Profile profile = profile_of(flags);
     if (flags.budget == 0 && (flags.keep_batch || flags.split_batch)) fitted.budget = profile.usable_bytes();
