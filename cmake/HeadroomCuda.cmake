@@ -143,7 +143,7 @@ function(headroom_device_sources target)
             target_link_options(${target} PUBLIC --coverage)
         endif()
         set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}"  # CMake says -x c++
-            SKIP_PRECOMPILE_HEADERS ON)
+            SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
         set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=off")
         target_sources(${target} PRIVATE ${sources})
         return()

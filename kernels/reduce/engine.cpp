@@ -54,30 +54,77 @@ constexpr std::int64_t kRowsPerFlush = 64;     // rows added up before the sum m
 constexpr std::int64_t kSplitElements = 8192;  // a task of a split reduction is at least so large
 constexpr std::int64_t kMaxPartials = 16;      // per block of columns; rows: kBlock times as many numbers
 
-/// One number out of all reduced axes, the runs' results being joined in f64.
+constexpr int kTogether = 4;  // rows that are added to a block's accumulators at once
+
+/// What differs between reductions: the loops over a run of numbers. What surrounds them is compiled once for each type.
+template <class T>
+struct Loops {
+    double start;
+    /// Joins a run of one row into `total`.
+    void (*add_run)(double& total, const T* run, std::int64_t count, T center);
+    /// Adds kTogether rows to the accumulators of `count` columns, or one row.
+    void (*add_rows)(T* sums, const T* const* rows, std::int64_t count, const T* center);
+    void (*add_row)(T* sums, const T* row, std::int64_t count, const T* center);
+    void (*merge_sums)(double* totals, const T* sums, std::int64_t count);
+    void (*merge)(double* totals, const double* others, std::int64_t count);
+};
+
 template <class Op, class T>
-double reduce_to_one(const View& x, std::int64_t start, const ReduceAxes& outer, const ReduceAxis& inner, T center) {
-    double total = Op::start;
+void add_run(double& total, const T* run, std::int64_t count, T center) {
+    total = Op::merge(total, static_cast<double>(combine_run<Op, T>(run, count, center)));
+}
+
+/// Four rows at a time move the accumulators through the processor four times less often.
+template <class Op, class T>
+void add_rows(T* sums, const T* const* rows, std::int64_t count, const T* center) {
+    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+#pragma omp simd
+    for (std::int64_t j = 0; j < count; ++j) {
+        const T pair = Op::add(Op::add(sums[j], a[j], center[j]), b[j], center[j]);
+        sums[j] = Op::add(Op::add(pair, c[j], center[j]), d[j], center[j]);
+    }
+}
+
+template <class Op, class T>
+void add_row(T* sums, const T* row, std::int64_t count, const T* center) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < count; ++j) sums[j] = Op::add(sums[j], row[j], center[j]);
+}
+
+template <class Op, class From>
+void merge(double* totals, const From* others, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; ++j) totals[j] = Op::merge(totals[j], static_cast<double>(others[j]));
+}
+
+template <class Op, class T>
+constexpr Loops<T> kLoops{Op::start,      add_run<Op, T>, add_rows<Op, T>,
+                          add_row<Op, T>, merge<Op, T>,   merge<Op, double>};
+
+/// One number out of all reduced axes, the runs' results being joined in f64.
+template <class T>
+double reduce_to_one(const Loops<T>& loops, const View& x, std::int64_t start, const ReduceAxes& outer,
+                     const ReduceAxis& inner, T center) {
+    double total = loops.start;
     outer.for_each([&](std::int64_t offset) {
         T buffer[kChunk];
         for (std::int64_t begin = 0; begin < inner.size; begin += kChunk) {
             const std::int64_t count = std::min(kChunk, inner.size - begin);
             const T* run = borrow(x.at(start + offset + begin * inner.x), x.dtype, inner.x, count, buffer);
-            total = Op::merge(total, static_cast<double>(combine_run<Op, T>(run, count, center)));
+            loops.add_run(total, run, count, center);
         }
     });
     return total;
 }
 
-/// The accumulators of a block of columns. Rows are taken four at a time, so that the accumulators themselves move
-/// through the processor four times less often.
-template <class Op, class T>
+/// The accumulators of a block of columns, which take kTogether rows at a time.
+template <class T>
 class ColumnBlock {
   public:
     /// `total` has room for `count` <= kBlock numbers.
-    ColumnBlock(std::int64_t count, const T* center, double* total) : count_(count), center_(center), total_(total) {
-        std::fill_n(total_, count_, Op::start);
-        std::fill_n(sums_, count_, static_cast<T>(Op::start));
+    ColumnBlock(const Loops<T>& loops, std::int64_t count, const T* center, double* total)
+        : loops_(loops), count_(count), center_(center), total_(total) {
+        std::fill_n(total_, count_, loops.start);
+        std::fill_n(sums_, count_, static_cast<T>(loops.start));
     }
 
     void add(const void* source, Dtype dtype, std::int64_t stride) {
@@ -91,22 +138,11 @@ class ColumnBlock {
     }
 
   private:
-    static constexpr int kTogether = 4;
-
     void add_waiting() {
-        const T *a = rows_[0], *b = rows_[1], *c = rows_[2], *d = rows_[3];
         if (waiting_ == kTogether) {
-#pragma omp simd
-            for (std::int64_t j = 0; j < count_; ++j) {
-                const T pair = Op::add(Op::add(sums_[j], a[j], center_[j]), b[j], center_[j]);
-                sums_[j] = Op::add(Op::add(pair, c[j], center_[j]), d[j], center_[j]);
-            }
+            loops_.add_rows(sums_, rows_, count_, center_);
         } else {
-            for (int i = 0; i < waiting_; ++i) {
-                const T* row = rows_[i];
-#pragma omp simd
-                for (std::int64_t j = 0; j < count_; ++j) sums_[j] = Op::add(sums_[j], row[j], center_[j]);
-            }
+            for (int i = 0; i < waiting_; ++i) loops_.add_row(sums_, rows_[i], count_, center_);
         }
         pending_ += waiting_;
         waiting_ = 0;
@@ -114,11 +150,12 @@ class ColumnBlock {
     }
 
     void flush() {
-        for (std::int64_t j = 0; j < count_; ++j) total_[j] = Op::merge(total_[j], static_cast<double>(sums_[j]));
-        std::fill_n(sums_, count_, static_cast<T>(Op::start));
+        loops_.merge_sums(total_, sums_, count_);
+        std::fill_n(sums_, count_, static_cast<T>(loops_.start));
         pending_ = 0;
     }
 
+    const Loops<T>& loops_;
     std::int64_t count_;
     const T* center_;
     double* total_;
@@ -154,8 +191,8 @@ std::int64_t parts_of(const ReduceAxes& reduced, std::int64_t elements, std::int
     return std::clamp<std::int64_t>(elements / kSplitElements, 1, std::min(longest, std::max<std::int64_t>(room, 1)));
 }
 
-template <class Op, class T>
-void reduce_rows(CpuStream& stream, const ReduceLoops& plan, const View& x, const View* center, const Result& result) {
+template <class T>
+void reduce_rows(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x, const View* center, const Result& result) {
     ReduceAxes reduced = plan.reduced;
     reduced.push_back(plan.inner);
     const std::int64_t outputs = plan.kept.numel();
@@ -165,11 +202,11 @@ void reduce_rows(CpuStream& stream, const ReduceLoops& plan, const View& x, cons
     const auto reduce_part = [&](std::int64_t output, std::int64_t part) {
         const ReduceOffsets at = plan.kept.offsets(output);
         const T middle = center ? load_one<T>(center->at(at.center), center->dtype) : T{0};
-        if (parts == 1) return reduce_to_one<Op, T>(x, at.x, plan.reduced, plan.inner, middle);
+        if (parts == 1) return reduce_to_one(loops, x, at.x, plan.reduced, plan.inner, middle);
         std::int64_t start = 0;
         ReduceAxes outer = reduced.part(part, parts, start);
         const ReduceAxis inner = outer.pop_back();
-        return reduce_to_one<Op, T>(x, at.x + start, outer, inner, middle);
+        return reduce_to_one(loops, x, at.x + start, outer, inner, middle);
     };
     if (parts == 1) {
         parallel_for(stream, outputs, outputs * elements, [&](std::int64_t output) {
@@ -183,13 +220,13 @@ void reduce_rows(CpuStream& stream, const ReduceLoops& plan, const View& x, cons
                  [&](std::int64_t task) { partials[task] = reduce_part(task / parts, task % parts); });
     for (std::int64_t output = 0; output < outputs; ++output) {
         double* total = partials + output * parts;
-        for (std::int64_t part = 1; part < parts; ++part) *total = Op::merge(*total, total[part]);
+        for (std::int64_t part = 1; part < parts; ++part) loops.merge(total, total + part, 1);
         result.put(total, 1, plan.kept.offsets(output).y, 1);
     }
 }
 
-template <class Op, class T>
-void reduce_columns(CpuStream& stream, const ReduceLoops& plan, const View& x, const View* center,
+template <class T>
+void reduce_columns(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x, const View* center,
                     const Result& result) {
     const ReduceAxis& inner = plan.inner;
     const std::int64_t blocks = (inner.size + kBlock - 1) / kBlock;
@@ -213,7 +250,7 @@ void reduce_columns(CpuStream& stream, const ReduceLoops& plan, const View& x, c
         }
         std::int64_t start = 0;
         const ReduceAxes outer = parts == 1 ? plan.reduced : plan.reduced.part(part, parts, start);
-        ColumnBlock<Op, T> block(count, middle, total);
+        ColumnBlock<T> block(loops, count, middle, total);
         const std::int64_t first = at.x + begin * inner.x + start;
         outer.for_each([&](std::int64_t offset) { block.add(x.at(first + offset), x.dtype, inner.x); });
         block.finish();
@@ -236,20 +273,33 @@ void reduce_columns(CpuStream& stream, const ReduceLoops& plan, const View& x, c
     for (std::int64_t output = 0; output < outputs; ++output) {
         double* total = partials[output * parts];
         for (std::int64_t part = 1; part < parts; ++part) {
-            const double* other = partials[output * parts + part];
-            for (std::int64_t j = 0; j < columns_of(output); ++j) total[j] = Op::merge(total[j], other[j]);
+            loops.merge(total, partials[output * parts + part], columns_of(output));
         }
         put(output, total);
     }
 }
 
-template <class Op, class T>
-void reduce_with(CpuStream& stream, const ReduceLoops& loops, const View& x, const View* center, const Result& result) {
-    if (loops.columns) {
-        reduce_columns<Op, T>(stream, loops, x, center, result);
-    } else {
-        reduce_rows<Op, T>(stream, loops, x, center, result);
+template <class T>
+const Loops<T>& loops_of(Reduction reduction) {
+    switch (reduction) {
+        case Reduction::sum:
+            return kLoops<Sum, T>;
+        case Reduction::largest:
+            return kLoops<Largest, T>;
+        case Reduction::smallest:
+            return kLoops<Smallest, T>;
+        case Reduction::squared_deviation:
+            return kLoops<SquaredDeviation, T>;
+        case Reduction::count_equal:
+            return kLoops<CountEqual, T>;
+        case Reduction::exp_sum:
+            return kLoops<ExpSum, T>;
+        case Reduction::product:
+            return kLoops<Product, T>;
+        case Reduction::product_of_nonzero:
+            return kLoops<ProductOfNonzero, T>;
     }
+    return kLoops<Sum, T>;  // not reached
 }
 
 }  // namespace
@@ -266,23 +316,11 @@ void ReductionPlan::run(CpuStream& stream, std::byte*) const {
     const Result result{y_, scale_, beta_};
     const View* const center = center_ ? &*center_ : nullptr;
     dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
-        switch (reduction_) {
-            case Reduction::sum:
-                return reduce_with<Sum, T>(stream, loops_, x_, center, result);
-            case Reduction::largest:
-                return reduce_with<Largest, T>(stream, loops_, x_, center, result);
-            case Reduction::smallest:
-                return reduce_with<Smallest, T>(stream, loops_, x_, center, result);
-            case Reduction::squared_deviation:
-                return reduce_with<SquaredDeviation, T>(stream, loops_, x_, center, result);
-            case Reduction::count_equal:
-                return reduce_with<CountEqual, T>(stream, loops_, x_, center, result);
-            case Reduction::exp_sum:
-                return reduce_with<ExpSum, T>(stream, loops_, x_, center, result);
-            case Reduction::product:
-                return reduce_with<Product, T>(stream, loops_, x_, center, result);
-            case Reduction::product_of_nonzero:
-                return reduce_with<ProductOfNonzero, T>(stream, loops_, x_, center, result);
+        const Loops<T>& loops = loops_of<T>(reduction_);
+        if (loops_.columns) {
+            reduce_columns(stream, loops, loops_, x_, center, result);
+        } else {
+            reduce_rows(stream, loops, loops_, x_, center, result);
         }
     });
 }

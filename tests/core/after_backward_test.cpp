@@ -13,7 +13,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
-namespace {
+namespace after_backward_test {
 
 struct AfterBackward : ::testing::Test {
     /// A result beside which an update waits.
@@ -93,5 +93,5 @@ TEST_F(AfterBackward, RunsAtOnceWhereNothingIsRecorded) {
     EXPECT_TRUE(losses.empty());
 }
 
-}  // namespace
+}  // namespace after_backward_test
 }  // namespace headroom

@@ -16,7 +16,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace arithmetic_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -284,5 +284,5 @@ TEST_F(Arithmetic, OfUndefinedTensorsIsRefused) {
     EXPECT_EQ(context.tape().size(), 0u);
 }
 
-}  // namespace
+}  // namespace arithmetic_test
 }  // namespace headroom

@@ -20,7 +20,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace arrangement_test {
 
 using Doubles = std::vector<double>;
 
@@ -205,5 +205,5 @@ TEST_F(Arrangement, ReductionsNameAxesFromEitherEnd) {
     EXPECT_EQ(sum(causal_mask(context, 3, 3)).item(), 6.0);
 }
 
-}  // namespace
+}  // namespace arrangement_test
 }  // namespace headroom

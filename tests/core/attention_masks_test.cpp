@@ -19,7 +19,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace attention_masks_test {
 
 const test::Reference& reference() {
     static const test::Reference file(test::source_path("tests/reference/attention.safetensors"));
@@ -145,5 +145,5 @@ TEST_F(AttentionMasks, RefuseWhatTheyCannotBe) {
     EXPECT_THAT(message({.dropout = -0.1}), HasSubstr("must be in [0, 1]"));
 }
 
-}  // namespace
+}  // namespace attention_masks_test
 }  // namespace headroom

@@ -20,7 +20,7 @@
 #include <headroom/memory/memory_scope.hpp>
 
 namespace headroom {
-namespace {
+namespace autocast_test {
 
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kHalves = 2 * kWidth * kWidth;  // bytes
@@ -302,5 +302,5 @@ TEST_F(AutocastTest, TheGradientOfAStretchedHalfIsSummedBeforeItIsRounded) {
     EXPECT_EQ(gradients, (std::vector<float>{0x1p-8f, -0x1p-8f, 0x1p-8f}));
 }
 
-}  // namespace
+}  // namespace autocast_test
 }  // namespace headroom

@@ -18,7 +18,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace batch_norm_test {
 
 using headroom::test::throws;
 
@@ -150,5 +150,5 @@ TEST(BatchNorm, RefusesInOneLine) {
         throws<ShapeError>("instance_norm: weight [4]", "[2, 3, 4]"));
 }
 
-}  // namespace
+}  // namespace batch_norm_test
 }  // namespace headroom

@@ -10,7 +10,7 @@
 #include <headroom/memory/driver.hpp>
 
 namespace headroom {
-namespace {
+namespace category_test {
 
 using memory::MemoryReport;
 using ::testing::HasSubstr;
@@ -113,5 +113,5 @@ TEST(TrainingMemory, IsThatOfEveryContext) {
         Context::cpu({.threads = 1, .memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), options)}));
 }
 
-}  // namespace
+}  // namespace category_test
 }  // namespace headroom

@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace checks_test {
 
 using ::testing::StrEq;
 using ::testing::ThrowsMessage;
@@ -143,5 +143,5 @@ TEST_F(Checks, OptionsLieInTheirRange) {
     EXPECT_THROW(check_range("op", "p", std::nan(""), 0, 1), Error);
 }
 
-}  // namespace
+}  // namespace checks_test
 }  // namespace headroom

@@ -10,7 +10,7 @@
 #include <headroom/kernels/matmul/internal/gemm.hpp>
 
 namespace headroom {
-namespace {
+namespace chunks_test {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -107,5 +107,5 @@ TEST_P(ChunksOfGpt2, OfAHiddenLayerAreAsLargeAsTheScratchBudget) {
     EXPECT_EQ(products(), 4 * chunks);
 }
 
-}  // namespace
+}  // namespace chunks_test
 }  // namespace headroom

@@ -14,7 +14,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace compute_options_test {
 
 const ComputeOptions kUnusual{
     .tf32 = true, .tune = true, .deterministic = false, .own_kernels = true, .scratch_budget = 1000};
@@ -142,5 +142,5 @@ TEST(FitScratchBudget, RefusesALimitBelowWhatIsNeeded) {
     EXPECT_THROW(fit_scratch_budget(small, attention_and_gradient), OutOfMemory);
 }
 
-}  // namespace
+}  // namespace compute_options_test
 }  // namespace headroom

@@ -17,7 +17,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace convolution_test {
 
 struct Case {
     Shape x, weight;
@@ -98,5 +98,5 @@ TEST(Conv1d, RefusesChannelsByTheShapeOfASequence) {
     EXPECT_THAT(convolved({2, 3, 9}, {5, 3, 2}, 0), test::throws<ShapeError>("conv1d: 0 groups do not divide"));
 }
 
-}  // namespace
+}  // namespace convolution_test
 }  // namespace headroom

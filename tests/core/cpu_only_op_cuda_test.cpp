@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace cpu_only_op_cuda_test {
 
 using testing::HasSubstr;
 
@@ -63,5 +63,5 @@ TEST(CpuOnlyOp, IsRefusedByALaunchWithoutAnOp) {
     EXPECT_NO_THROW(kernels::launch(stream, [](kernels::CpuStream&) {}));
 }
 
-}  // namespace
+}  // namespace cpu_only_op_cuda_test
 }  // namespace headroom

@@ -21,7 +21,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace detection_reference_test {
 
 const test::Reference& reference() {
     static const test::Reference file(test::source_path("tests/reference/detection.safetensors"));
@@ -160,5 +160,5 @@ TEST(RoiAlign, PassesOverBoxesOfNoImage) {
         ::testing::ThrowsMessage<Error>(::testing::HasSubstr("boxes must not require a gradient")));
 }
 
-}  // namespace
+}  // namespace detection_reference_test
 }  // namespace headroom

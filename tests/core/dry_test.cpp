@@ -5,7 +5,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace dry_test {
 
 class Dry : public testing::TestWithParam<std::size_t> {};
 
@@ -14,5 +14,5 @@ TEST_P(Dry, CountsTheSameBytes) { check_rehearsal(all_ops()[GetParam()]); }
 INSTANTIATE_TEST_SUITE_P(AllOps, Dry, testing::Range(std::size_t{0}, all_ops().size()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace dry_test
 }  // namespace headroom::test

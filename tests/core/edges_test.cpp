@@ -12,7 +12,7 @@
 #include <headroom/core/ops/reduce.hpp>
 
 namespace headroom {
-namespace {
+namespace edges_test {
 
 using Doubles = std::vector<double>;
 
@@ -95,5 +95,5 @@ TEST_F(Edges, OfManyTensorsJoined) {
     expect_values(leaf.grad(), factors);
 }
 
-}  // namespace
+}  // namespace edges_test
 }  // namespace headroom

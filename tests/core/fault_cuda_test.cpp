@@ -17,7 +17,7 @@ namespace test {
 void diverge(CudaStream& stream);
 }
 
-namespace {
+namespace fault_cuda_test {
 
 struct Faulty {
     static constexpr OpInfo info{.name = "faulty"};
@@ -84,5 +84,5 @@ TEST_F(FaultCuda, TheHostCanNotTouchAGpusMemory) {
     EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-}  // namespace
+}  // namespace fault_cuda_test
 }  // namespace headroom

@@ -12,7 +12,7 @@
 #include <headroom/core/ops/unary.hpp>
 
 namespace headroom {
-namespace {
+namespace feed_forward_test {
 
 std::vector<double> waves(std::int64_t count, double phase) {
     std::vector<double> values;
@@ -150,5 +150,5 @@ TEST_F(FeedForwardMemory, BackwardNeedsAFractionOfTheHiddenLayer) {
     EXPECT_LT(peak_above(before), kHiddenBytes / 2) << "beside the one that was kept";
 }
 
-}  // namespace
+}  // namespace feed_forward_test
 }  // namespace headroom

@@ -16,7 +16,7 @@
 #include <headroom/memory/out_of_memory.hpp>
 
 namespace headroom {
-namespace {
+namespace gpu_memory_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -129,5 +129,5 @@ TEST(OldGpu, HasNoTf32) {
     }
 }
 
-}  // namespace
+}  // namespace gpu_memory_test
 }  // namespace headroom

@@ -5,7 +5,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace gradients_test {
 
 class Gradients : public testing::TestWithParam<std::size_t> {};
 
@@ -14,5 +14,5 @@ TEST_P(Gradients, AgreeWithFiniteDifferencesAndAddUp) { check_gradients(all_ops(
 INSTANTIATE_TEST_SUITE_P(AllOps, Gradients, testing::ValuesIn(differentiable_ops()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace gradients_test
 }  // namespace headroom::test

@@ -17,7 +17,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace image_ops_reference_test {
 
 constexpr auto bilinear = Interpolation::bilinear;
 
@@ -145,5 +145,5 @@ TEST(ImagesReferenceFile, HoldsTheSameCasesAsTheTest) {
     EXPECT_EQ(in_file, here);
 }
 
-}  // namespace
+}  // namespace image_ops_reference_test
 }  // namespace headroom

@@ -14,7 +14,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
-namespace {
+namespace joint_targets_test {
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
@@ -120,5 +120,5 @@ TEST_F(JointTargetsTest, PackedAttentionEqualsThatOfItsParts) {
     EXPECT_EQ(packed.grad().to_vector<double>(), want);
 }
 
-}  // namespace
+}  // namespace joint_targets_test
 }  // namespace headroom

@@ -9,7 +9,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace layouts_test {
 
 class Layouts : public testing::TestWithParam<std::size_t> {
   protected:
@@ -66,5 +66,5 @@ TEST_P(Layouts, TakeBothKindsOfIndices) {
 INSTANTIATE_TEST_SUITE_P(AllOps, Layouts, testing::Range(std::size_t{0}, all_ops().size()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace layouts_test
 }  // namespace headroom::test

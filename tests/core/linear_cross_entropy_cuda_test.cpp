@@ -11,7 +11,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
 namespace headroom {
-namespace {
+namespace linear_cross_entropy_cuda_test {
 
 constexpr std::int64_t kRows = 300, kClasses = 70, kWidth = 8;
 /// Room for 128 rows of logits and none for gradients; for 128 and gradients; for all.
@@ -62,5 +62,5 @@ TEST(LinearCrossEntropyCuda, AgreesWithTheCpuInChunksOfAnyBudget) {
     }
 }
 
-}  // namespace
+}  // namespace linear_cross_entropy_cuda_test
 }  // namespace headroom

@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace linear_cross_entropy_test {
 
 constexpr std::int64_t kRows = 301, kClasses = 600, kWidth = 8;
 constexpr std::size_t kEnough = ComputeOptions().scratch_budget;
@@ -258,5 +258,5 @@ TEST(LinearCrossEntropy, LargeWeightsStayInRangeInF16) {
     EXPECT_EQ(weighted.gradient(Dtype::f16), weighted.gradient(Dtype::f64));
 }
 
-}  // namespace
+}  // namespace linear_cross_entropy_test
 }  // namespace headroom

@@ -23,7 +23,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace loss_test {
 
 using headroom::test::throws;
 
@@ -331,5 +331,5 @@ TEST_F(LossTest, OfLargeLogitsIsFiniteAndSoIsItsGradient) {
     }
 }
 
-}  // namespace
+}  // namespace loss_test
 }  // namespace headroom

@@ -35,7 +35,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace memory_format_test {
 
 using ::testing::HasSubstr;
 using Doubles = std::vector<double>;
@@ -349,5 +349,5 @@ TEST(MemoryFormatOfParameters, GradientsInHalvesLandInThemThroughCasts) {
     for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 0x1p-6 * scale);
 }
 
-}  // namespace
+}  // namespace memory_format_test
 }  // namespace headroom

@@ -18,7 +18,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace misuse_test {
 
 using headroom::test::throws;
 using test::Calls, test::kFunctions, test::kMembers;
@@ -206,5 +206,5 @@ TEST(TwoContexts, MayShareMemory) {
     EXPECT_EQ((other.from_array(x.array()) * 2.0).to_vector<float>(), (std::vector<float>{2, 4}));
 }
 
-}  // namespace
+}  // namespace misuse_test
 }  // namespace headroom

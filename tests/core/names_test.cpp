@@ -17,7 +17,7 @@ struct Region {
     std::int64_t first = 0;
 };
 
-namespace {
+namespace names_test {
 
 TEST(Names, OfAProgramAreItsOwn) {
     Context context = Context::cpu();
@@ -26,4 +26,4 @@ TEST(Names, OfAProgramAreItsOwn) {
     EXPECT_EQ(result.deviation.item(), 1.0);
 }
 
-}  // namespace
+}  // namespace names_test

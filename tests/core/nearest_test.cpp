@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace headroom {
-namespace {
+namespace nearest_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -17,5 +17,5 @@ TEST(Nearest, NamesWhatOneMayHaveMeant) {
     EXPECT_THAT(nearest("x", {}, 3), IsEmpty());
 }
 
-}  // namespace
+}  // namespace nearest_test
 }  // namespace headroom

@@ -12,7 +12,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace non_finite_cuda_test {
 
 PathId path(Context& context, const char* name) { return context.memory().intern(name); }
 
@@ -65,5 +65,5 @@ TEST(NonFinite, AFullMemoryDoesNotEndTheProgram) {
     EXPECT_EQ(context.first_non_finite(), "outer");
 }
 
-}  // namespace
+}  // namespace non_finite_cuda_test
 }  // namespace headroom

@@ -15,7 +15,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::test {
-namespace {
+namespace op_checks_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -156,5 +156,5 @@ TEST_F(GradcheckTest, RefusesWhatItCannotCompare) {
     EXPECT_EQ(error_of([&] { gradcheck(same, {none}); }), "gradcheck: a dry context has no values to compare");
 }
 
-}  // namespace
+}  // namespace op_checks_test
 }  // namespace headroom::test

@@ -17,7 +17,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::test {
-namespace {
+namespace op_programs_test {
 
 using Elements = std::vector<double>;
 
@@ -194,5 +194,5 @@ TEST_F(OpPrograms, ReachEveryOp) {
     EXPECT_GT(in_place, static_cast<int>(programs / 4));
 }
 
-}  // namespace
+}  // namespace op_programs_test
 }  // namespace headroom::test

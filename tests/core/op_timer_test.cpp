@@ -12,7 +12,7 @@
 #include <headroom/core/ops/unary.hpp>
 
 namespace headroom {
-namespace {
+namespace op_timer_test {
 
 constexpr std::int64_t kWidth = 64;
 
@@ -102,5 +102,5 @@ TEST(OpTimer, LeavesTheTapeAsItWas) {
     train(context, weight, 1);
 }
 
-}  // namespace
+}  // namespace op_timer_test
 }  // namespace headroom

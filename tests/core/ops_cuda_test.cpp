@@ -6,7 +6,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace ops_cuda_test {
 
 class OpsCuda : public testing::TestWithParam<std::size_t> {
   protected:
@@ -51,5 +51,5 @@ TEST_P(OpsCuda, RehearseToTheByte) {
 INSTANTIATE_TEST_SUITE_P(AllOps, OpsCuda, testing::Range(std::size_t{0}, all_ops().size()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace ops_cuda_test
 }  // namespace headroom::test

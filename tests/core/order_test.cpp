@@ -26,7 +26,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace order_test {
 
 using Doubles = std::vector<double>;
 using ::testing::HasSubstr;
@@ -194,5 +194,5 @@ TEST_F(Order, EinsumNamesWhatDoesNotFit) {
     expect_refused("einsum: an operand is an undefined tensor", [&] { einsum("i->i", {Tensor()}); });
 }
 
-}  // namespace
+}  // namespace order_test
 }  // namespace headroom

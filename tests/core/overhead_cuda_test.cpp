@@ -8,7 +8,7 @@
 #include <headroom/memory/device_memory.hpp>
 
 namespace headroom {
-namespace {
+namespace overhead_cuda_test {
 
 // A real GPU's other programs come and go; the emulated one has none.
 TEST(OverheadCuda, IsWhatOthersTakeAndNotWhatTheAllocatorReserves) {
@@ -64,5 +64,5 @@ TEST(OverheadCuda, IsThereOnAGpuOnly) {
     EXPECT_FALSE(unaccounted_device_bytes(dry));
 }
 
-}  // namespace
+}  // namespace overhead_cuda_test
 }  // namespace headroom

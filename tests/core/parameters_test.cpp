@@ -14,7 +14,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace parameters_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -125,5 +125,5 @@ TEST(EvaluationScope, PutsTheModeAndTheTapeBack) {
     }
 }
 
-}  // namespace
+}  // namespace parameters_test
 }  // namespace headroom

@@ -15,7 +15,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace policy_test {
 
 /// A module "net" that is called twice, with "net.inner" inside of each call, and an op behind both.
 class TwoCalls {
@@ -205,5 +205,5 @@ TEST(Policy, GroupsThatNoModuleIsAreBroughtBackOneAfterTheOther) {
     EXPECT_LE(groups.peak, kept.peak - (kLength - 2 * kGroup - 2) * kBytes);
 }
 
-}  // namespace
+}  // namespace policy_test
 }  // namespace headroom

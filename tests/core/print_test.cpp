@@ -13,7 +13,7 @@
 #include <headroom/core/ops/unary.hpp>
 
 namespace headroom {
-namespace {
+namespace print_test {
 
 class Print : public ::testing::Test {
   protected:
@@ -77,5 +77,5 @@ TEST_F(Print, LongRowsAreBrokenAt80Columns) {
     EXPECT_EQ(lines, 4u);  // of 19 numbers each
 }
 
-}  // namespace
+}  // namespace print_test
 }  // namespace headroom

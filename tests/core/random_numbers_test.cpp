@@ -15,7 +15,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace random_numbers_test {
 
 using test::throws;
 using Values = std::vector<float>;
@@ -124,5 +124,5 @@ TEST(RandomNumbers, AMicroBatchInAnotherOneIsRefused) {
     const MicroBatchScope next(context);
 }
 
-}  // namespace
+}  // namespace random_numbers_test
 }  // namespace headroom

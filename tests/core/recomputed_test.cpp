@@ -11,7 +11,7 @@
 #include <headroom/core/recomputed.hpp>
 
 namespace headroom {
-namespace {
+namespace recomputed_test {
 
 constexpr std::int64_t kWidth = 32;
 
@@ -68,5 +68,5 @@ TEST(Recomputed, GivesWhatTheFunctionGives) {
     EXPECT_EQ(context.memory().path(context.tape().path()), "");
 }
 
-}  // namespace
+}  // namespace recomputed_test
 }  // namespace headroom

@@ -13,7 +13,7 @@
 #include <headroom/core/ops/reduce.hpp>
 
 namespace headroom {
-namespace {
+namespace recurrent_widths_test {
 
 using Doubles = std::vector<double>;
 
@@ -93,5 +93,5 @@ INSTANTIATE_TEST_SUITE_P(Cells, RecurrentWidths, ::testing::ValuesIn(all_widths(
            std::to_string(info.param.checkpoint);
 });
 
-}  // namespace
+}  // namespace recurrent_widths_test
 }  // namespace headroom

@@ -50,7 +50,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace reference_ops_test {
 
 struct In {
     Context& context;
@@ -365,5 +365,5 @@ TEST(ReferenceFile, HoldsTheSameCasesAsTheTest) {
     EXPECT_EQ(in_file, here);
 }
 
-}  // namespace
+}  // namespace reference_ops_test
 }  // namespace headroom

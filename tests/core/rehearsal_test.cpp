@@ -17,7 +17,7 @@
 #include <headroom/core/rehearsal.hpp>
 
 namespace headroom {
-namespace {
+namespace rehearsal_test {
 
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kBytes = kWidth * kWidth * sizeof(float);
@@ -228,5 +228,5 @@ TEST(Rehearsal, HasNoProgramWithoutBackward) {
     EXPECT_TRUE(rehearse({}, [](Context& context) { context.scalar(1) + context.scalar(2); }).program.ops.empty());
 }
 
-}  // namespace
+}  // namespace rehearsal_test
 }  // namespace headroom

@@ -9,7 +9,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace rejected_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -73,5 +73,5 @@ TEST_P(Rejected, NotTheWrongNumberOfInputs) {
 INSTANTIATE_TEST_SUITE_P(AllOps, Rejected, testing::Range(std::size_t{0}, all_ops().size()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace rejected_test
 }  // namespace headroom::test

@@ -5,7 +5,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace replay_test {
 
 class Replay : public testing::TestWithParam<std::size_t> {};
 
@@ -14,5 +14,5 @@ TEST_P(Replay, GivesTheSameGradientsBitForBit) { check_replay(all_ops()[GetParam
 INSTANTIATE_TEST_SUITE_P(AllOps, Replay, testing::Range(std::size_t{0}, all_ops().size()),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace headroom::test

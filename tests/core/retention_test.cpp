@@ -13,7 +13,7 @@
 #include <headroom/core/ops/unary.hpp>
 
 namespace headroom {
-namespace {
+namespace retention_test {
 
 constexpr std::int64_t kRows = 64, kWidth = 32;
 
@@ -125,5 +125,5 @@ TEST(RecomputeCheap, GoesByWhatItKeepsInstead) {
         << "of a chain each third one stays";
 }
 
-}  // namespace
+}  // namespace retention_test
 }  // namespace headroom

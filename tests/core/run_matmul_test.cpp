@@ -16,7 +16,7 @@
 #include <headroom/core/parameters.hpp>
 
 namespace headroom {
-namespace {
+namespace run_matmul_test {
 
 std::vector<double> waves(std::int64_t count, double phase) {
     std::vector<double> values;
@@ -186,5 +186,5 @@ TEST_F(ProductsTest, MixedF32AndF64GiveGradientsOfTheirOwnDtypes) {
     expect_near(weight.grad().to_vector<double>(), {columns[0], columns[1], columns[0], columns[1]}, 0x1p-23);
 }
 
-}  // namespace
+}  // namespace run_matmul_test
 }  // namespace headroom

@@ -21,7 +21,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
-namespace {
+namespace shared_offset_devices_test {
 
 using Floats = std::vector<float>;
 
@@ -251,5 +251,5 @@ TEST_P(SharedOffset, BitsAreThoseWithoutIt) {
 INSTANTIATE_TEST_SUITE_P(Devices, SharedOffset, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "gpu" : "cpu"; });
 
-}  // namespace
+}  // namespace shared_offset_devices_test
 }  // namespace headroom

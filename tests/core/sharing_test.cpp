@@ -18,7 +18,7 @@
 #include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
-namespace {
+namespace sharing_test {
 
 using Elements = std::vector<double>;
 
@@ -330,5 +330,5 @@ const auto kDifferentiable = differentiable_ops();
 INSTANTIATE_TEST_SUITE_P(AllOps, Sharing, testing::ValuesIn(kDifferentiable),
                          [](const auto& info) { return op_name(info.param); });
 
-}  // namespace
+}  // namespace sharing_test
 }  // namespace headroom::test

@@ -17,7 +17,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
-namespace {
+namespace tape_fuzz_test {
 
 constexpr int kVariables = 6;
 constexpr int kLeaves = 2;  // variables 0 and 1 start as leaves that require gradients
@@ -342,5 +342,5 @@ TEST(TapeFuzz, ProgramsThatOnceFailed) {
     check(8000132510);
 }
 
-}  // namespace
+}  // namespace tape_fuzz_test
 }  // namespace headroom

@@ -9,7 +9,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
-namespace {
+namespace tape_test {
 
 using headroom::test::throws;
 
@@ -361,5 +361,5 @@ TEST(PathPattern, MatchesSegments) {
     EXPECT_FALSE(path_matches("", "a"));
 }
 
-}  // namespace
+}  // namespace tape_test
 }  // namespace headroom

@@ -10,7 +10,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace tensor_index_test {
 
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
@@ -75,5 +75,5 @@ TEST_F(TensorIndexTest, RefusesWhatDoesNotFitInOneLine) {
     EXPECT_THAT(message([&] { return x[Slice(0, 2, 0)]; }), HasSubstr("the step must be positive, got 0"));
 }
 
-}  // namespace
+}  // namespace tensor_index_test
 }  // namespace headroom

@@ -12,7 +12,7 @@
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 
 namespace headroom {
-namespace {
+namespace transfer_cuda_test {
 
 TEST(TransferCuda, ADownloadComesAfterItsConversionWhateverElseItWaitsFor) {
     if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a GPU has its own order";
@@ -32,5 +32,5 @@ TEST(TransferCuda, ADownloadComesAfterItsConversionWhateverElseItWaitsFor) {
     }
 }
 
-}  // namespace
+}  // namespace transfer_cuda_test
 }  // namespace headroom

@@ -16,7 +16,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace tuning_cuda_test {
 
 class TuningCuda : public testing::Test {
   protected:
@@ -115,5 +115,5 @@ TEST_F(TuningCuda, ARehearsalKnowsWhatWasAskedFor) {
     EXPECT_EQ(context.memory().statistics().peak_allocated, dry.memory().statistics().peak_allocated);
 }
 
-}  // namespace
+}  // namespace tuning_cuda_test
 }  // namespace headroom

@@ -16,7 +16,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace uncountable_test {
 
 using headroom::test::throws;
 
@@ -59,5 +59,5 @@ TEST(Uncountable, SizesAreRefused) {
     EXPECT_THAT([&] { parameters.create("w", {-1}, initializer); }, uncountable("parameters"));
 }
 
-}  // namespace
+}  // namespace uncountable_test
 }  // namespace headroom

@@ -15,7 +15,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace views_test {
 
 using headroom::test::throws;
 using Integers = std::vector<std::int64_t>;
@@ -82,5 +82,5 @@ TEST_F(Views, AShapeThatCannotBeIsRefused) {
     EXPECT_THAT([&] { zeros(context, {1ll << 62, 1ll << 62}); }, throws<ShapeError>("more elements than can be"));
 }
 
-}  // namespace
+}  // namespace views_test
 }  // namespace headroom

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace bad_images_test {
 
 using test::contents_of;
 using test::numbered_image;
@@ -184,5 +184,5 @@ TEST_F(BadImages, AreMasksThatFitOnlyWhatIsStored) {
     EXPECT_EQ(stored.load(0).image.height, 14);
 }
 
-}  // namespace
+}  // namespace bad_images_test
 }  // namespace headroom::data

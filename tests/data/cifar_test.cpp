@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace cifar_test {
 
 using test::ScratchFolder;
 using test::throws;
@@ -95,5 +95,5 @@ TEST(FindCifar, NamesTheVersionsThatAreNotRead) {
     EXPECT_EQ(find_cifar(folder.path()), CifarKind::none);
 }
 
-}  // namespace
+}  // namespace cifar_test
 }  // namespace headroom::data

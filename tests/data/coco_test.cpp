@@ -13,7 +13,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::data {
-namespace {
+namespace coco_test {
 
 using nlohmann::json;
 using test::numbered_image;
@@ -359,5 +359,5 @@ TEST(Runs, AreParsedAsPycocotoolsWritesThem) {
     EXPECT_THAT([] { parse_runs("ooooooooooo0"); }, throws<Error>("damaged"));
 }
 
-}  // namespace
+}  // namespace coco_test
 }  // namespace headroom::data

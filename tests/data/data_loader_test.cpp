@@ -11,7 +11,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace data_loader_test {
 
 using test::throws;
 using namespace std::chrono_literals;
@@ -358,5 +358,5 @@ TEST(Loader, GoesOnWithOtherSamplesWhereThatIsAllowed) {
     EXPECT_THAT([&] { sized.restore(saved); }, throws<Error>("batch size 5"));
 }
 
-}  // namespace
+}  // namespace data_loader_test
 }  // namespace headroom::data

@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace dataset_test {
 
 using test::throws;
 using Indices = std::vector<int64_t>;
@@ -100,5 +100,5 @@ TEST(MemoryDataset, RefusesScalesThatMakeNoNumbers) {
         EXPECT_THAT([&] { MemoryDataset<int32_t>::images({1}, {1}, {0}, scale); }, throws<Error>("std"));
 }
 
-}  // namespace
+}  // namespace dataset_test
 }  // namespace headroom::data

@@ -15,7 +15,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::data {
-namespace {
+namespace feed_cuda_test {
 
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
@@ -154,5 +154,5 @@ TEST_P(FeedCuda, IsRefusedAfterAFault) {
     EXPECT_THROW(feed.upload({{Floats{3, 4}, {2}}}), DeviceError);
 }
 
-}  // namespace
+}  // namespace feed_cuda_test
 }  // namespace headroom::data

@@ -6,7 +6,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
-namespace {
+namespace feed_test {
 
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
@@ -59,5 +59,5 @@ TEST(Feed, ARehearsalOfAGpuKnowsItsMemory) {
     EXPECT_EQ(context.memory().statistics().peak_allocated, after_two);
 }
 
-}  // namespace
+}  // namespace feed_test
 }  // namespace headroom::data

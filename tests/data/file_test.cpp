@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace file_test {
 
 using test::ScratchFolder;
 using test::throws;
@@ -127,5 +127,5 @@ TEST(MappedFile, CantBeAPipe) {
     EXPECT_THAT([&] { MappedFile file(path); }, throws<FileError>("pipe"));
 }
 
-}  // namespace
+}  // namespace file_test
 }  // namespace headroom::data

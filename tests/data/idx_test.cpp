@@ -6,7 +6,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace idx_test {
 
 using test::data_file;
 using test::ScratchFolder;
@@ -194,5 +194,5 @@ TEST(LabelledImages, OfMnistAreReadAsTheyCome) {
               (std::vector<int>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9}));
 }
 
-}  // namespace
+}  // namespace idx_test
 }  // namespace headroom::data

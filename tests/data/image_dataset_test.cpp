@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_dataset_test {
 
 using test::numbered_image;
 using test::throws;
@@ -238,5 +238,5 @@ TEST(MemoryImages, NeedPixelsForEachLabel) {
     EXPECT_THAT([] { MemoryImages({}, 2, 3, 1, {}); }, throws<ShapeError>("0 bytes and 0 labels"));
 }
 
-}  // namespace
+}  // namespace image_dataset_test
 }  // namespace headroom::data

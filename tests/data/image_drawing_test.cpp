@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_drawing_test {
 
 using test::numbered_image;
 using test::throws;
@@ -117,5 +117,5 @@ TEST(Drawing, RefusesWhatDoesNotFit) {
                 throws<ShapeError>("5 values are no image that is 2 wide, 1 high"));
 }
 
-}  // namespace
+}  // namespace image_drawing_test
 }  // namespace headroom::data

@@ -7,7 +7,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_files_test {
 
 using test::reference;
 using test::ScratchFolder;
@@ -209,5 +209,5 @@ TEST_F(MaskedImagesTest, SayWhatDoesNotFit) {
                 throws<BadImage>("masks/a.png: is 30 wide, 40 high, but its image", "a.jpg is 40 wide, 30 high"));
 }
 
-}  // namespace
+}  // namespace image_files_test
 }  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_header_test {
 
 using test::contents_of;
 using test::numbered_image;
@@ -148,5 +148,5 @@ TEST(WholeImageHeader, FindsTheSizeBehindLongSegments) {
     EXPECT_EQ(decode_image(jpeg, "long.jpg").height, 21);
 }
 
-}  // namespace
+}  // namespace image_header_test
 }  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_operations_test {
 
 using test::numbered_image;
 using test::read_floats;
@@ -196,5 +196,5 @@ TEST(Colors, RefuseFactorsThatCantBe) {
     EXPECT_THAT([&] { to_grey(two); }, throws<ShapeError>("2 channels is not RGB"));
 }
 
-}  // namespace
+}  // namespace image_operations_test
 }  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_test {
 
 using test::contents_of;
 using test::numbered_image;
@@ -188,5 +188,5 @@ TEST(ImageOfBytes, NeedsPixels) {
                 throws<ShapeError>("2147483648 wide, 2147483648 high"));
 }
 
-}  // namespace
+}  // namespace image_test
 }  // namespace headroom::data

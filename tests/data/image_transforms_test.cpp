@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace image_transforms_test {
 
 using test::numbered_image;
 using test::throws;
@@ -257,5 +257,5 @@ TEST(Transforms, RefuseWhatCantBe) {
     EXPECT_THAT([&] { RandomVerticalFlip{NAN}(sample, draws); }, throws<Error>("probability is nan"));
 }
 
-}  // namespace
+}  // namespace image_transforms_test
 }  // namespace headroom::data

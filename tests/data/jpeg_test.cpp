@@ -12,7 +12,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace jpeg_test {
 
 using test::contents_of;
 using test::read_ppm;
@@ -158,5 +158,5 @@ TEST(Jpeg, CodedArithmeticallyIsReadOrNamed) {
     }
 }
 
-}  // namespace
+}  // namespace jpeg_test
 }  // namespace headroom::data

@@ -6,7 +6,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace masked_windows_test {
 
 using test::throws;
 
@@ -95,5 +95,5 @@ TEST(MaskedWindows, RefuseWhatCantBe) {
                 throws<ShapeError>("window 2 is outside of the 2"));
 }
 
-}  // namespace
+}  // namespace masked_windows_test
 }  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace prefetcher_test {
 
 using test::throws;
 using namespace std::chrono_literals;
@@ -93,5 +93,5 @@ TEST(Prefetcher, RefusesImpossibleNumbers) {
     EXPECT_THAT([&] { Prefetcher({.workers = 1, .slots = 1}, nothing); }, throws<Error>("1 and 1"));
 }
 
-}  // namespace
+}  // namespace prefetcher_test
 }  // namespace headroom::data

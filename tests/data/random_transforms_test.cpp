@@ -14,7 +14,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace random_transforms_test {
 
 using test::numbered_image;
 
@@ -218,5 +218,5 @@ TEST(Transforms, FillImagesMasksAndObjectsWithTheirOwnValues) {
     }
 }
 
-}  // namespace
+}  // namespace random_transforms_test
 }  // namespace headroom::data

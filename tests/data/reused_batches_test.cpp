@@ -11,7 +11,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace reused_batches_test {
 
 using test::numbered_image;
 using Indices = std::vector<int64_t>;
@@ -100,5 +100,5 @@ TEST(ReusedBatches, OfWindows) {
     });
 }
 
-}  // namespace
+}  // namespace reused_batches_test
 }  // namespace headroom::data

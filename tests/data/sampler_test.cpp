@@ -10,7 +10,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace sampler_test {
 
 using test::throws;
 using Indices = std::vector<int64_t>;
@@ -215,5 +215,5 @@ TEST(Sampler, NumbersWhatIsDrawnWhateverTheSizeOfBatches) {
     EXPECT_EQ(Sampler::with_replacement(23, 4, 7).first_draw(0, 1000), 4000);
 }
 
-}  // namespace
+}  // namespace sampler_test
 }  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace shared_loader_test {
 
 using test::throws;
 using Indices = std::vector<int64_t>;
@@ -113,5 +113,5 @@ TEST(SharedLoader, ItsPlaceIsKnownBetweenSteps) {
     EXPECT_EQ(loader.state().batch, 4);
 }
 
-}  // namespace
+}  // namespace shared_loader_test
 }  // namespace headroom::data

@@ -3,7 +3,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace text_test {
 
 using test::data_file;
 using test::ScratchFolder;
@@ -105,5 +105,5 @@ TEST(TextCorpus, OfTinyShakespeareIsWhatNanoGptSees) {
     EXPECT_EQ(text_of(corpus, corpus.tokens().slice(0, 13)), "First Citizen");
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace headroom::data

@@ -6,7 +6,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace text_windows_test {
 
 using test::throws;
 using Indices = std::vector<int64_t>;
@@ -102,5 +102,5 @@ TEST(TextWindows, RefuseIndicesOutsideOfThem) {
         EXPECT_THAT([&] { windows.read(Indices{0, index}, batch); }, throws<ShapeError>("outside of the 7"));
 }
 
-}  // namespace
+}  // namespace text_windows_test
 }  // namespace headroom::data

@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace tokens_test {
 
 using test::ScratchFolder;
 using test::throws;
@@ -201,5 +201,5 @@ TEST(TokenFile, RefusesBrokenFiles) {
     EXPECT_THAT([&] { TokenFile(folder.path(), TokenFormat::u16, 300); }, throws<FileError>("folder"));
 }
 
-}  // namespace
+}  // namespace tokens_test
 }  // namespace headroom::data

@@ -3,7 +3,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace utf8_test {
 
 using test::throws;
 using namespace std::string_literals;
@@ -71,5 +71,5 @@ TEST(Utf8, PrintableKeepsTextAndReplacesTheRest) {
     EXPECT_EQ(printable("x\xffy"), "x\xef\xbf\xbdy");
 }
 
-}  // namespace
+}  // namespace utf8_test
 }  // namespace headroom::data

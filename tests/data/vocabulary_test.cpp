@@ -5,7 +5,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::data {
-namespace {
+namespace vocabulary_test {
 
 using test::throws;
 using Tokens = std::vector<int32_t>;
@@ -75,5 +75,5 @@ TEST(Vocabulary, NeedsACharacter) {
     EXPECT_THAT([] { Vocabulary::characters(""); }, throws<Error>("at least one"));
 }
 
-}  // namespace
+}  // namespace vocabulary_test
 }  // namespace headroom::data

@@ -8,7 +8,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::data {
-namespace {
+namespace wordpiece_test {
 
 using nlohmann::json;
 using test::ScratchFolder;
@@ -109,5 +109,5 @@ TEST(WordPiece, RefusesWhatItCantRead) {
     EXPECT_THAT([&] { tokens.decode(Ids{9}); }, throws<Error>("token 9 is outside of the vocabulary of 9"));
 }
 
-}  // namespace
+}  // namespace wordpiece_test
 }  // namespace headroom::data

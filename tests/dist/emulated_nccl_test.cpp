@@ -23,7 +23,7 @@
 #include <headroom/tests/dist/fake_nccl/fake_nccl.hpp>
 
 namespace headroom {
-namespace {
+namespace emulated_nccl_test {
 
 using dist::over_nccl;
 using dist::run_ranks;
@@ -304,5 +304,5 @@ TEST(Nccl, RefusesWhatCannotBe) {
     });
 }
 
-}  // namespace
+}  // namespace emulated_nccl_test
 }  // namespace headroom

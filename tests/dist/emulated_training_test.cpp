@@ -22,7 +22,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom {
-namespace {
+namespace emulated_training_test {
 
 using test::Case;
 using test::EmulatedOrder;
@@ -223,5 +223,5 @@ TEST(RanksOnGpus, HaveNoGraphs) {
     });
 }
 
-}  // namespace
+}  // namespace emulated_training_test
 }  // namespace headroom

@@ -22,7 +22,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace emulated_world_test {
 
 /// Two ranks that have not met, at an address of their own.
 std::vector<dist::World> two_ranks(const dist::JoinOptions& options) {
@@ -80,5 +80,5 @@ TEST(EmulatedWorld, JoinsNcclWithinTheTimeForJoining) {
     other.wait();
 }
 
-}  // namespace
+}  // namespace emulated_world_test
 }  // namespace headroom

@@ -20,7 +20,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
-namespace {
+namespace group_test {
 
 using dist::run_ranks;
 
@@ -173,5 +173,5 @@ TEST(Group, RefusesWhatCannotBe) {
                 testing::ThrowsMessage<Error>("group: 2 extents were asked of 3 ranks"));
 }
 
-}  // namespace
+}  // namespace group_test
 }  // namespace headroom

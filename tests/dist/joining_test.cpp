@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::dist {
-namespace {
+namespace joining_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -177,5 +177,5 @@ TEST_F(Joining, AnotherProgramIsNoFirstRank) {
     }
 }
 
-}  // namespace
+}  // namespace joining_test
 }  // namespace headroom::dist

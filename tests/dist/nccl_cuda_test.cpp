@@ -20,7 +20,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
-namespace {
+namespace nccl_cuda_test {
 
 using kernels::CudaQueue;
 
@@ -111,5 +111,5 @@ TEST_F(NcclCuda, MovesBytesAndTakesMemory) {
     EXPECT_EQ(api.comm_destroy(comm), kNcclSuccess);
 }
 
-}  // namespace
+}  // namespace nccl_cuda_test
 }  // namespace headroom::dist

@@ -16,7 +16,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
-namespace {
+namespace nccl_library_test {
 
 /// Whether a value of one type is passed as a value of the other.
 template <class Ours, class Theirs>
@@ -97,5 +97,5 @@ TEST(NcclLibrary, MakesAnotherIdEachTime) {
     EXPECT_NE(std::string(one.internal, sizeof(one.internal)), std::string(other.internal, sizeof(other.internal)));
 }
 
-}  // namespace
+}  // namespace nccl_library_test
 }  // namespace headroom::dist

@@ -11,7 +11,7 @@
 #include <headroom/dist/threads.hpp>
 
 namespace headroom::dist {
-namespace {
+namespace processors_test {
 
 Processors of(const std::string& machine, int first, int count) {
     Processors result{.machine = machine, .set = {}};
@@ -43,5 +43,5 @@ TEST(Processors, OfThisProcessAreThoseThatItsMaskHas) {
     EXPECT_EQ(Processors::allowed().count(), before.count());
 }
 
-}  // namespace
+}  // namespace processors_test
 }  // namespace headroom::dist

@@ -22,7 +22,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
-namespace {
+namespace progress_test {
 
 std::uint64_t steps_in(const std::function<void()>& work) {
     const std::uint64_t before = memory::progress_of_this_thread().steps;
@@ -80,5 +80,5 @@ TEST(Progress, IsAnExchangeInWhichARankIsSeenToWait) {
     });
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace headroom

@@ -26,7 +26,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
-namespace {
+namespace sharded_training_test {
 
 using dist::run_ranks;
 using test::Case;
@@ -291,5 +291,5 @@ TEST(ShardedTraining, RefusesWhatCannotBeShared) {
                 ThrowsMessage<Error>("adamw: w has no gradient; call fill_unreached() before"));
 }
 
-}  // namespace
+}  // namespace sharded_training_test
 }  // namespace headroom

@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::dist {
-namespace {
+namespace sockets_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -236,5 +236,5 @@ TEST(Sockets, AreClosedInAnotherProgram) {
         EXPECT_TRUE(fcntl(number, F_GETFD) & FD_CLOEXEC);
 }
 
-}  // namespace
+}  // namespace sockets_test
 }  // namespace headroom::dist

@@ -19,7 +19,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-namespace {
+namespace tcp_test {
 
 using dist::hosts_over_tcp;
 using testing::HasSubstr;
@@ -192,5 +192,5 @@ TEST(Tcp, RanksThatNeverComeAreNamed) {
                 ThrowsMessage<Error>(HasSubstr("\"node0\" is no address")));
 }
 
-}  // namespace
+}  // namespace tcp_test
 }  // namespace headroom

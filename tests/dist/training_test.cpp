@@ -27,7 +27,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
-namespace {
+namespace training_test {
 
 using dist::run_ranks;
 
@@ -208,5 +208,5 @@ TEST(SeveralRanks, AnnounceTheirSteps) {
     });
 }
 
-}  // namespace
+}  // namespace training_test
 }  // namespace headroom

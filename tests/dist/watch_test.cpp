@@ -25,7 +25,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
-namespace {
+namespace watch_test {
 
 using testing::ExitedWithCode;
 using testing::HasSubstr;
@@ -258,5 +258,5 @@ TEST_F(WatchDeath, LetsTheFirstRankSayThatNotAllHaveCome) {
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
 }
 
-}  // namespace
+}  // namespace watch_test
 }  // namespace headroom::dist

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::dist {
-namespace {
+namespace watch_verdict_test {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -147,5 +147,5 @@ TEST(WatchedTime, LeavesOutWhatAProcessWasSuspendedFor) {
     EXPECT_EQ(time.pass(begin + 24h + 1s), 1);
 }
 
-}  // namespace
+}  // namespace watch_verdict_test
 }  // namespace headroom::dist

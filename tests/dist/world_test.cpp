@@ -21,7 +21,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::dist {
-namespace {
+namespace world_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -117,5 +117,5 @@ TEST_F(World, CountsARanksMachineFromWhatItWasTold) {
     EXPECT_EQ(dist::World::join().local_rank(), 3);  // all are on one
 }
 
-}  // namespace
+}  // namespace world_test
 }  // namespace headroom::dist

@@ -20,7 +20,7 @@
 #include "points.hpp"
 
 namespace headroom {
-namespace {
+namespace guide_test {
 
 using Points = data::MemoryDataset<std::int32_t>;
 
@@ -247,5 +247,5 @@ TEST(Guide, MixedPrecision) {
     EXPECT_EQ(accumulator.loss_scale().value(), 65536);
 }
 
-}  // namespace
+}  // namespace guide_test
 }  // namespace headroom

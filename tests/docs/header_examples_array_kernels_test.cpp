@@ -29,7 +29,7 @@
 #include <headroom/tests/docs/kernel_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace header_examples_array_kernels_test {
 
 using namespace test;
 
@@ -240,5 +240,5 @@ TEST(HeaderExamples, OfKernelsForImagesRun) {
     expect_near(y, {7.5, 8.5, 11.5, 12.5});
 }
 
-}  // namespace
+}  // namespace header_examples_array_kernels_test
 }  // namespace headroom::kernels

@@ -52,7 +52,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_core_test {
 
 using namespace headroom;
 
@@ -274,5 +274,5 @@ TEST(HeaderExamples, OfCoreRun) {
     transfer_example(context.exec(), std::vector<float>(6), {2, 3}, x({2, 3}).array());
 }
 
-}  // namespace
+}  // namespace header_examples_core_test
 }  // namespace header_examples

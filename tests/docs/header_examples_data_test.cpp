@@ -43,7 +43,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_data_test {
 
 using namespace headroom;
 
@@ -281,5 +281,5 @@ TEST(HeaderExamples, OfDataRun) {
     vocabulary_example("To be");
 }
 
-}  // namespace
+}  // namespace header_examples_data_test
 }  // namespace header_examples

@@ -36,7 +36,7 @@
 #endif
 
 namespace headroom::kernels::device {
-namespace {
+namespace header_examples_device_test {
 
 using Numbers = std::vector<float>;
 
@@ -283,5 +283,5 @@ TEST(HeaderExamples, OfTilesAndLaunchesRun) {
     EXPECT_FALSE(plan_choices_example({}, stream, "a GPU"));
 }
 
-}  // namespace
+}  // namespace header_examples_device_test
 }  // namespace headroom::kernels::device

@@ -23,7 +23,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_files_test {
 
 using namespace headroom;
 
@@ -101,5 +101,5 @@ TEST(HeaderExamples, OfFilesAndDistRun) {
     world_example();
 }
 
-}  // namespace
+}  // namespace header_examples_files_test
 }  // namespace header_examples

@@ -35,7 +35,7 @@
 #include <headroom/tests/docs/kernel_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace header_examples_kernels_test {
 
 using test::array;
 using test::TestArray;
@@ -246,5 +246,5 @@ TEST(HeaderExamples, OfNumbersHaveTheValuesThatHeadersSay) {
     EXPECT_EQ(dense_strides(shape, {1, 8, 512}), (Strides{1, 8, 512}));
 }
 
-}  // namespace
+}  // namespace header_examples_kernels_test
 }  // namespace headroom::kernels

@@ -23,7 +23,7 @@
 #include <headroom/tests/docs/kernel_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace header_examples_layer_kernels_test {
 
 using namespace test;
 
@@ -257,5 +257,5 @@ TEST(HeaderExamples, OfRecurrentCellsRun) {
     expect_near(states, {15, 16});
 }
 
-}  // namespace
+}  // namespace header_examples_layer_kernels_test
 }  // namespace headroom::kernels

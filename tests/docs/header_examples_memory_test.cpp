@@ -35,7 +35,7 @@ using CUstream = CUstream_st*;
 extern "C" int ncclGetVersion(int*);
 
 namespace header_examples {
-namespace {
+namespace header_examples_memory_test {
 
 using namespace headroom;
 
@@ -163,5 +163,5 @@ TEST(HeaderExamples, OfMemoryRun) {
     tag_example(memory);
 }
 
-}  // namespace
+}  // namespace header_examples_memory_test
 }  // namespace header_examples

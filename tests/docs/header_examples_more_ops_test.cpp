@@ -36,7 +36,7 @@
 #include <headroom/core/ops/where.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_more_ops_test {
 
 using namespace headroom;
 
@@ -189,5 +189,5 @@ TEST(HeaderExamples, OfMoreOpsRun) {
     where_example(context, x({3, 3}), x({3}), 3, 3);
 }
 
-}  // namespace
+}  // namespace header_examples_more_ops_test
 }  // namespace header_examples

@@ -49,7 +49,7 @@
 #include <headroom/nn/vgg.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_nn_test {
 
 using namespace headroom;
 
@@ -304,5 +304,5 @@ TEST(HeaderExamples, OfNnRun) {
                             ones(context, {2, 300}, Dtype::i64));
 }
 
-}  // namespace
+}  // namespace header_examples_nn_test
 }  // namespace header_examples

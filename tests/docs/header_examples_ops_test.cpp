@@ -38,7 +38,7 @@
 #include <headroom/nn/linear.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_ops_test {
 
 using namespace headroom;
 
@@ -218,5 +218,5 @@ TEST(HeaderExamples, OfOpsRun) {
     interpolate_example(x({1, 2, 3, 3}));
 }
 
-}  // namespace
+}  // namespace header_examples_ops_test
 }  // namespace header_examples

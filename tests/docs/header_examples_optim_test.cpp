@@ -33,7 +33,7 @@
 #include <headroom/plan/policy_of.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_optim_test {
 
 using namespace headroom;
 
@@ -199,5 +199,5 @@ TEST(HeaderExamples, OfOptimAndPlanRun) {
     EXPECT_NE(model.weight.to_vector<float>(), std::vector<float>(3, 1.0f));
 }
 
-}  // namespace
+}  // namespace header_examples_optim_test
 }  // namespace header_examples

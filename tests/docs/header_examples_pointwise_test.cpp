@@ -18,7 +18,7 @@ namespace headroom::kernels {  // not shown
 
 template struct Compiled<CpuStream, UnaryFunctions>;
 
-namespace {
+namespace header_examples_pointwise_test {
 
 using test::array;
 using test::expect_near;
@@ -106,5 +106,5 @@ TEST(HeaderExamples, OfPointwiseFunctionsRun) {
     expect_near(y, {8, -27});
 }
 
-}  // namespace
+}  // namespace header_examples_pointwise_test
 }  // namespace headroom::kernels

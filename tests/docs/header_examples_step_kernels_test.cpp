@@ -14,7 +14,7 @@
 #include <headroom/tests/docs/kernel_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace header_examples_step_kernels_test {
 
 using namespace test;
 
@@ -99,5 +99,5 @@ TEST(HeaderExamples, OfStepControlRun) {
     EXPECT_FALSE(sum_of_squares_example(stream, gradient, result, array({2}, {1, NAN}), allocate(0)));
 }
 
-}  // namespace
+}  // namespace header_examples_step_kernels_test
 }  // namespace headroom::kernels

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <headroom/tests/support/source_path.hpp>
 
-namespace {
+namespace header_examples_test {
 
 namespace fs = std::filesystem;
 
@@ -127,4 +127,4 @@ TEST(HeaderExamples, AreFoundByTheirCodeAlone) {
     EXPECT_TRUE(shown_by("     f(x);").empty());
 }
 
-}  // namespace
+}  // namespace header_examples_test

@@ -32,7 +32,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace header_examples {
-namespace {
+namespace header_examples_training_test {
 
 using namespace headroom;
 
@@ -211,5 +211,5 @@ TEST(HeaderExamples, OfTrainingRun) {
     say_example("run.safetensors");
 }
 
-}  // namespace
+}  // namespace header_examples_training_test
 }  // namespace header_examples

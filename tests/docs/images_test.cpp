@@ -15,7 +15,7 @@
 #include <headroom/data/image_files.hpp>
 
 namespace headroom {
-namespace {
+namespace images_test {
 
 namespace fs = std::filesystem;
 
@@ -73,5 +73,5 @@ TEST(Guide, ImagesInMemory) {
     fs::remove_all(folder);
 }
 
-}  // namespace
+}  // namespace images_test
 }  // namespace headroom

@@ -14,7 +14,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace language_model_test {
 
 namespace fs = std::filesystem;
 
@@ -74,5 +74,5 @@ TEST(Guide, LowRankAdapters) {
     EXPECT_FALSE(adapted_parameters.segments().empty());
 }
 
-}  // namespace
+}  // namespace language_model_test
 }  // namespace headroom

@@ -21,7 +21,7 @@
 #include <headroom/plan/planner.hpp>
 
 namespace headroom {
-namespace {
+namespace memory_test {
 
 /// Two steps of `accumulate` micro-batches with `batch` sequences each.
 void train(Context& context, std::int64_t batch, int accumulate = 1) {
@@ -212,5 +212,5 @@ TEST(MemoryPage, TheAllocatorByItself) {
     }
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace headroom

@@ -19,7 +19,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
-namespace {
+namespace models_test {
 
 namespace fs = std::filesystem;
 
@@ -171,5 +171,5 @@ TEST_F(Models, GptFromAFileOfHuggingFace) {
     EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
-}  // namespace
+}  // namespace models_test
 }  // namespace headroom

@@ -16,7 +16,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::test {
-namespace {
+namespace ops_table_test {
 
 const std::string kPath = test::source_path("docs/ops.md");
 
@@ -125,5 +125,5 @@ TEST(KernelFamilies, HaveATestOfTheirNameOrOneThatThePageNames) {
     }
 }
 
-}  // namespace
+}  // namespace ops_table_test
 }  // namespace headroom::test

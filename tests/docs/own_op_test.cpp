@@ -11,7 +11,7 @@
 #include <headroom/kernels/rows.hpp>
 
 namespace headroom {
-namespace {
+namespace own_op_test {
 
 void softsign_forward(CpuStream& stream, const View& x, const View& y) {
     const kernels::Rows in(x), out(y);
@@ -47,5 +47,5 @@ TEST(Guide, KernelsOfHalves) {
     }
 }
 
-}  // namespace
+}  // namespace own_op_test
 }  // namespace headroom

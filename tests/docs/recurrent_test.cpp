@@ -5,7 +5,7 @@
 #include <headroom/nn/lstm.hpp>
 
 namespace headroom {
-namespace {
+namespace recurrent_test {
 
 TEST(Guide, RecurrentNetworks) {
     Context context = Context::cpu({.threads = 1});
@@ -24,5 +24,5 @@ TEST(Guide, RecurrentNetworks) {
     EXPECT_NE(y.select(0, 30).select(0, 1).to_vector<float>(), std::vector<float>(32));
 }
 
-}  // namespace
+}  // namespace recurrent_test
 }  // namespace headroom

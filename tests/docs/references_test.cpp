@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <headroom/tests/support/source_path.hpp>
 
-namespace {
+namespace references_test {
 
 namespace fs = std::filesystem;
 
@@ -89,4 +89,4 @@ TEST(Documents, HaveAMapThatLeadsToEachNoteAndIsReadInTenMinutes) {
     EXPECT_LE(std::distance(std::istream_iterator<std::string>(words), {}), 1200);
 }
 
-}  // namespace
+}  // namespace references_test

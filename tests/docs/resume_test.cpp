@@ -15,7 +15,7 @@
 #include "points.hpp"
 
 namespace headroom {
-namespace {
+namespace resume_test {
 
 using Points = data::MemoryDataset<std::int32_t>;
 
@@ -67,5 +67,5 @@ TEST(Guide, ResumedTrainingIsBitEqual) {
     std::filesystem::remove(path);
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace headroom

@@ -18,7 +18,7 @@
 #include <headroom/training/session.hpp>
 
 namespace headroom {
-namespace {
+namespace session_test {
 
 /// Learns a rotation of the plane from points that are drawn as it goes.
 class Rotation final : public training::EndlessTask {
@@ -97,5 +97,5 @@ TEST(Guide, ALossThatChangesAsTheTrainingGoes) {
     EXPECT_NEAR(session.results().back().loss, 0.5, 0.2);  // of targets whose mean square is 1
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace headroom

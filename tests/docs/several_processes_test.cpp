@@ -18,7 +18,7 @@
 #include "points.hpp"
 
 namespace headroom {
-namespace {
+namespace several_processes_test {
 
 using Points = data::MemoryDataset<std::int32_t>;
 
@@ -96,5 +96,5 @@ TEST(SeveralProcesses, ALoopOfYourOwn) {
     EXPECT_FALSE(train(world, context).empty());
 }
 
-}  // namespace
+}  // namespace several_processes_test
 }  // namespace headroom

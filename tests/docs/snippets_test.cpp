@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <headroom/tests/support/source_path.hpp>
 
-namespace {
+namespace snippets_test {
 
 namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
@@ -81,4 +81,4 @@ TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
     EXPECT_GT(blocks, 40);
 }
 
-}  // namespace
+}  // namespace snippets_test

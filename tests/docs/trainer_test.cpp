@@ -13,7 +13,7 @@
 #include "points.hpp"
 
 namespace headroom {
-namespace {
+namespace trainer_test {
 
 using Points = data::MemoryDataset<std::int32_t>;
 
@@ -77,5 +77,5 @@ TEST(Guide, Trainer) {
     EXPECT_TRUE(std::filesystem::exists("circle.safetensors"));
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace headroom

@@ -10,7 +10,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::detection {
-namespace {
+namespace detection_data_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -170,5 +170,5 @@ TEST(ExamplesTest, AreTheSameForAnyNumberOfWorkers) {
     }
 }
 
-}  // namespace
+}  // namespace detection_data_test
 }  // namespace headroom::detection

@@ -14,7 +14,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
-namespace {
+namespace feed_training_cuda_test {
 
 constexpr std::int64_t kBlock = 9, kVocabulary = 19, kKept = 20;
 
@@ -151,5 +151,5 @@ TEST(FeedTraining, AccumulatingTakesNoMoreMemory) {
     EXPECT_EQ(peak(2), peak(9));
 }
 
-}  // namespace
+}  // namespace feed_training_cuda_test
 }  // namespace headroom

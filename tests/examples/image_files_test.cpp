@@ -13,7 +13,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace image_files_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -133,11 +133,11 @@ TEST(LoadedOnce, GivesBlankSamplesOfTheSameSizesAndTheSameErrors) {
     EXPECT_EQ(once->name(1), source->name(1));
 }
 
-}  // namespace
+}  // namespace image_files_test
 }  // namespace headroom::cli
 
 namespace headroom::segmentation {
-namespace {
+namespace image_files_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -187,5 +187,5 @@ TEST(MaskValues, AreFoundWhereTheyAreBlackAndWhite) {
     EXPECT_EQ(find_mask_values(flags), "");
 }
 
-}  // namespace
+}  // namespace image_files_test
 }  // namespace headroom::segmentation

@@ -10,7 +10,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace loss_curve_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -42,5 +42,5 @@ TEST(LossCurve, DrawsAnAxisWithoutAnyLoss) { EXPECT_THAT(drawn({}), HasSubstr("<
 
 TEST(LossCurve, SaysWhichFileItCannotWrite) { EXPECT_THROW(write_loss_curve("/nowhere/at/all.svg", {}), FileError); }
 
-}  // namespace
+}  // namespace loss_curve_test
 }  // namespace headroom::cli

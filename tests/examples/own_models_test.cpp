@@ -21,7 +21,7 @@
 #include <headroom/training/data_task.hpp>
 
 namespace headroom {
-namespace {
+namespace own_models_test {
 
 using models::Model;
 using Models = std::vector<Model>;
@@ -214,5 +214,5 @@ TEST(OwnModels, StandBesidePublishedOnes) {
     EXPECT_THAT(found.output, HasSubstr("\nmlp: 4 images of 28 x 28 in f32, adamw\n"));
 }
 
-}  // namespace
+}  // namespace own_models_test
 }  // namespace headroom

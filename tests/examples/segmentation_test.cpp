@@ -8,7 +8,7 @@
 #include <headroom/training/metrics.hpp>
 
 namespace headroom::segmentation {
-namespace {
+namespace segmentation_test {
 
 TEST(Clouds, AreFunctionsOfTheSeedAndTheirNumber) {
     const CloudOptions options{.height = 20, .width = 33, .count = 5, .seed = 7};
@@ -60,5 +60,5 @@ TEST(Clouds, AreNotSeenByEachPixelAlone) {
     EXPECT_LT(confusion.mean_iou(), 0.7);
 }
 
-}  // namespace
+}  // namespace segmentation_test
 }  // namespace headroom::segmentation

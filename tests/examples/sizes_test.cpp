@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace headroom::cli {
-namespace {
+namespace sizes_test {
 
 using testing::Optional;
 
@@ -38,5 +38,5 @@ TEST(SizesTest, RefusesWhatIsNoSize) {
     }
 }
 
-}  // namespace
+}  // namespace sizes_test
 }  // namespace headroom::cli

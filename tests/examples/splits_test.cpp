@@ -21,7 +21,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace splits_test {
 
 namespace fs = std::filesystem;
 using headroom::test::ScratchFolder;
@@ -223,5 +223,5 @@ TEST(Splits, OfTokensAreDisjoint) {
     EXPECT_GE(*validated.begin(), 900);
 }
 
-}  // namespace
+}  // namespace splits_test
 }  // namespace headroom::cli

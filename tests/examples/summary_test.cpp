@@ -11,7 +11,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace summary_test {
 
 using Json = nlohmann::json;
 
@@ -171,5 +171,5 @@ TEST(Summary, NamesWhatIsComputedOtherwise) {
         "graphs", [](ComputeOptions& compute) { compute.graphs = true; }, true);
 }
 
-}  // namespace
+}  // namespace summary_test
 }  // namespace headroom::cli

@@ -12,7 +12,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace text_data_test {
 
 TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
     std::vector<std::int32_t> tokens(300);
@@ -65,5 +65,5 @@ TEST(SpecialCorpus, HasTheTokensOfItsPieces) {
     EXPECT_EQ(pieces.vocabulary, 7);
 }
 
-}  // namespace
+}  // namespace text_data_test
 }  // namespace headroom::cli

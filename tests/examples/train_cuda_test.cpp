@@ -22,7 +22,7 @@
 #include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace train_cuda_test {
 
 using testing::HasSubstr;
 
@@ -174,5 +174,5 @@ TEST(TrainCuda, SaysWhatIsLeftToOthersAndWhetherThatSufficed) {
                           "them: --gpu-reserve\n"));
 }
 
-}  // namespace
+}  // namespace train_cuda_test
 }  // namespace headroom::cli

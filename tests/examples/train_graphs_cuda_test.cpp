@@ -18,7 +18,7 @@
 #include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::cli {
-namespace {
+namespace train_graphs_cuda_test {
 
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
@@ -202,5 +202,5 @@ TEST_F(TrainGraphs, ALossIsComputedOnceWithoutAndOnceForItsGraph) {
     }
 }
 
-}  // namespace
+}  // namespace train_graphs_cuda_test
 }  // namespace headroom::cli

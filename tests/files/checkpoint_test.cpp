@@ -12,7 +12,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::files {
-namespace {
+namespace checkpoint_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -171,5 +171,5 @@ TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {
     EXPECT_THROW(backward(loss), Error);
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace headroom::files

@@ -10,7 +10,7 @@
 #include <headroom/tests/files/raw_safetensors.hpp>
 
 namespace headroom::files {
-namespace {
+namespace foreign_file_test {
 
 using namespace std::string_literals;
 using headroom::test::ScratchFolder;
@@ -55,5 +55,5 @@ TEST(ForeignFile, ATruncatedSafetensorsFileIsNone) {
     }
 }
 
-}  // namespace
+}  // namespace foreign_file_test
 }  // namespace headroom::files

@@ -6,7 +6,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::files {
-namespace {
+namespace model_config_test {
 
 using headroom::test::throws;
 
@@ -65,5 +65,5 @@ TEST_F(ModelConfigs, WhatContradictsTheWeightsIsRefused) {
     EXPECT_THAT([&] { with("version https"); }, throws<FileError>("config.json: no JSON object"));
 }
 
-}  // namespace
+}  // namespace model_config_test
 }  // namespace headroom::files

@@ -14,7 +14,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::files {
-namespace {
+namespace safetensors_corrupt_test {
 
 using headroom::test::entry, headroom::test::file_of, headroom::test::object, headroom::test::with_length;
 using headroom::test::ScratchFolder;
@@ -181,5 +181,5 @@ TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
     }
 }
 
-}  // namespace
+}  // namespace safetensors_corrupt_test
 }  // namespace headroom::files

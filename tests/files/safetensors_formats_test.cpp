@@ -15,7 +15,7 @@
 #include <headroom/tests/files/raw_safetensors.hpp>
 
 namespace headroom::files {
-namespace {
+namespace safetensors_formats_test {
 
 using headroom::test::entry, headroom::test::file_of, headroom::test::object;
 using headroom::test::ScratchFolder;
@@ -236,5 +236,5 @@ TEST_F(SafetensorsFormats, PartsAreReadByTheirIndex) {
                 throws<FileError>("index.json: its part " + second + " is missing; put it beside the index"));
 }
 
-}  // namespace
+}  // namespace safetensors_formats_test
 }  // namespace headroom::files

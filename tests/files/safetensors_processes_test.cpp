@@ -18,7 +18,7 @@
 #include <headroom/tests/support/reference.hpp>
 
 namespace headroom::files {
-namespace {
+namespace safetensors_processes_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -117,5 +117,5 @@ TEST_F(SafetensorsProcesses, OddPathsAreToldInOneLine) {
     EXPECT_EQ(files(), 0u);
 }
 
-}  // namespace
+}  // namespace safetensors_processes_test
 }  // namespace headroom::files

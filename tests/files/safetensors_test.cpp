@@ -21,7 +21,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::files {
-namespace {
+namespace safetensors_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -260,5 +260,5 @@ TEST_F(Safetensors, AFullDiskLeavesTheOldFileAndNothingBeside) {
     }
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace headroom::files

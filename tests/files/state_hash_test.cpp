@@ -7,7 +7,7 @@
 #include <headroom/nn/initializers.hpp>
 
 namespace headroom::files {
-namespace {
+namespace state_hash_test {
 
 class StateHash : public ::testing::Test {
   protected:
@@ -55,5 +55,5 @@ TEST_F(StateHash, EveryPartCounts) {
     EXPECT_NE(hash_with({{"c", last.reshape({1}).array()}, {"a", first.transpose(0, 1).array()}}), changed);
 }
 
-}  // namespace
+}  // namespace state_hash_test
 }  // namespace headroom::files

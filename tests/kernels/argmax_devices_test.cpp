@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace argmax_devices_test {
 
 using namespace test;
 
@@ -75,5 +75,5 @@ TEST_P(Argmax, SeesAllOfALongLine) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Argmax, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace argmax_devices_test
 }  // namespace headroom::kernels

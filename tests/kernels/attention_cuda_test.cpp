@@ -16,7 +16,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace attention_cuda_test {
 
 using test::kFloating;
 using test::kLayouts;
@@ -442,5 +442,5 @@ TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
     }
 }
 
-}  // namespace
+}  // namespace attention_cuda_test
 }  // namespace headroom::kernels

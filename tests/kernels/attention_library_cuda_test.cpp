@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/attention_on_device.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace attention_library_cuda_test {
 
 using test::Layout;
 using test::TestArray;
@@ -139,5 +139,5 @@ TEST_F(AttentionLibraryCuda, NeedsNoLseWhereNoGradientFollows) {
     EXPECT_EQ(o.values(), trial.o.values());
 }
 
-}  // namespace
+}  // namespace attention_library_cuda_test
 }  // namespace headroom::kernels

@@ -10,7 +10,7 @@
 #include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace attention_test {
 
 using test::kFloating;
 using test::kLayouts;
@@ -230,5 +230,5 @@ TEST(Attention, ScratchIsLinearInTheSequenceAndEqualWhenDry) {
     EXPECT_LE(bytes(cpu, 65536), 2 * 65536 * 64 * sizeof(float) * 8);
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace headroom::kernels

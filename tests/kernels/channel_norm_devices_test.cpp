@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace channel_norm_devices_test {
 
 using namespace test;
 
@@ -422,5 +422,5 @@ TEST(ChannelNormScratch, DependsOnTheShapeAndNotOnThreads) {
               ChannelMomentsPlan(DryStream{.threads = 7}, x, mean, mean).scratch());
 }
 
-}  // namespace
+}  // namespace channel_norm_devices_test
 }  // namespace headroom::kernels

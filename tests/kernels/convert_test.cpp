@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::kernels {
-namespace {
+namespace convert_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -190,5 +190,5 @@ TEST(Convert, BorrowsWhatNeedsNoConversion) {
     EXPECT_EQ(memory[7], 8.0f);
 }
 
-}  // namespace
+}  // namespace convert_test
 }  // namespace headroom::kernels

@@ -1,7 +1,7 @@
 #include <headroom/tests/kernels/convolution_trial.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace convolution_devices_test {
 
 using namespace test;
 
@@ -129,5 +129,5 @@ TEST_P(ConvolutionSums, ErrAsThoseOfBlocks) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, ConvolutionSums, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace convolution_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/gpu.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace convolution_library_cuda_test {
 
 using namespace test;
 
@@ -61,5 +61,5 @@ TEST_F(ConvolutionLibraryCuda, MatchesF64) {
     }
 }
 
-}  // namespace
+}  // namespace convolution_library_cuda_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/convolution_trial.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace convolution_test {
 
 using namespace test;
 using ::testing::HasSubstr;
@@ -226,5 +226,5 @@ TEST(Convolution, RejectsWhatDoesNotFitTogether) {
     EXPECT_EQ(convolved_size(3, 5, 1, 0, 1), 0);
 }
 
-}  // namespace
+}  // namespace convolution_test
 }  // namespace headroom::kernels

@@ -14,7 +14,7 @@
 #endif
 
 namespace headroom::kernels {
-namespace {
+namespace copy_devices_test {
 
 using namespace test;
 
@@ -345,5 +345,5 @@ TEST_F(CopyCuda, ReachesElementsFarApart) {
 }
 #endif
 
-}  // namespace
+}  // namespace copy_devices_test
 }  // namespace headroom::kernels

@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cross_entropy_devices_test {
 
 using namespace test;
 using Options = CrossEntropyOptions;
@@ -311,5 +311,5 @@ TEST(CrossEntropyScratch, IsALossForEachRow) {
     EXPECT_EQ(bytes(cpu), 0u);
 }
 
-}  // namespace
+}  // namespace cross_entropy_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/random_matmul.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cuda_blas_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -71,5 +71,5 @@ TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {
     }
 }
 
-}  // namespace
+}  // namespace cuda_blas_test
 }  // namespace headroom::kernels

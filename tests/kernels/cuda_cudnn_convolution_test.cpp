@@ -16,7 +16,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cuda_cudnn_convolution_test {
 
 struct Plans {
     const char* model;
@@ -80,5 +80,5 @@ INSTANTIATE_TEST_SUITE_P(Models, CudnnConvolutionPlans,
                                            Plans{"unet_large", 75, "f16"}, Plans{"unet_large", 75, "f32"}),
                          [](const auto& info) { return test_name(info.param); });
 
-}  // namespace
+}  // namespace cuda_cudnn_convolution_test
 }  // namespace headroom::kernels

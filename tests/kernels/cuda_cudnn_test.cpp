@@ -12,7 +12,7 @@
 #include <headroom/tests/kernels/packed_attention.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cuda_cudnn_test {
 
 using test::kH200;
 using test::open_cudnn_without_gpu;
@@ -107,5 +107,5 @@ TEST_F(CudnnPlans, OfGradientsAreMadeWhereTheyAreDeterministicOrNeedNotBe) {
     EXPECT_EQ(without_gpu(80)->plan(any_order).refusal, "");
 }
 
-}  // namespace
+}  // namespace cuda_cudnn_test
 }  // namespace headroom::kernels

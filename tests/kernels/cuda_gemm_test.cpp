@@ -12,7 +12,7 @@
 #include <headroom/tests/kernels/random_matmul.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cuda_gemm_test {
 
 using test::Ones;
 using test::RandomMatmul;
@@ -159,5 +159,5 @@ TEST_F(BlasGemm, NamesTheCallTheStatusAndTheProductThatFailed) {
                                                  HasSubstr("for 6 x 4 x 5, f32 to f32"))));
 }
 
-}  // namespace
+}  // namespace cuda_gemm_test
 }  // namespace headroom::kernels

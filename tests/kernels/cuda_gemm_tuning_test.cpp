@@ -20,7 +20,7 @@
 #include <headroom/tests/kernels/random_matmul.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace cuda_gemm_tuning_test {
 
 using test::ListedTimes;
 using test::Ones;
@@ -301,5 +301,5 @@ TEST_F(BlasTuning, WhatIsWrittenOverlapsNothingElse) {
     fake.problem = "";
 }
 
-}  // namespace
+}  // namespace cuda_gemm_tuning_test
 }  // namespace headroom::kernels

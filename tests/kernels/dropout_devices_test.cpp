@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace dropout_devices_test {
 
 using namespace test;
 
@@ -139,5 +139,5 @@ TEST_P(Dropout, AWordThatEqualsTheThresholdIsKept) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Dropout, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace dropout_devices_test
 }  // namespace headroom::kernels

@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/gather_trial.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace embedding_devices_test {
 
 using namespace test;
 
@@ -110,5 +110,5 @@ TEST(EmbeddingGradient, RefusesMoreThanItCanCount) {
     }
 }
 
-}  // namespace
+}  // namespace embedding_devices_test
 }  // namespace headroom::kernels

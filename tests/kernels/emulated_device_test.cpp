@@ -18,7 +18,7 @@
 #include <headroom/memory/progress.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace emulated_device_test {
 
 /// As on a GPU: so nothing may count on the bytes that were free before.
 TEST(EmulatedDevice, AGraphTakesMemoryAsLongAsItLives) {
@@ -91,5 +91,5 @@ TEST(EmulatedDevice, AThreadThatWaitsForItIsSeenToWait) {
     }
 }
 
-}  // namespace
+}  // namespace emulated_device_test
 }  // namespace headroom::kernels

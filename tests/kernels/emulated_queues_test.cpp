@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::kernels {
-namespace {
+namespace emulated_queues_test {
 
 constexpr CudaQueue kernels = CudaQueue::compute, uploads = CudaQueue::uploads, downloads = CudaQueue::downloads,
                     exchanges = CudaQueue::exchanges;
@@ -115,5 +115,5 @@ TEST(EmulatedQueues, ForgetTheRestWhenWorkFails) {
     EXPECT_EQ(queues.done, "v");
 }
 
-}  // namespace
+}  // namespace emulated_queues_test
 }  // namespace headroom::kernels

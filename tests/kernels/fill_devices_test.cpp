@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/sample.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace fill_devices_test {
 
 using namespace test;
 
@@ -97,5 +97,5 @@ TEST_P(FillParts, MayBeEmpty) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, FillParts, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace fill_devices_test
 }  // namespace headroom::kernels

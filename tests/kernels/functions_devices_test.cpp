@@ -17,7 +17,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace functions_devices_test {
 
 using namespace test;
 
@@ -264,5 +264,5 @@ TEST(Functions, HaveTheirConventionsWhereTheyAreNotSmooth) {
     }
 }
 
-}  // namespace
+}  // namespace functions_devices_test
 }  // namespace headroom::kernels

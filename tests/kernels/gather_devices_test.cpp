@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/gather_trial.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace gather_devices_test {
 
 using namespace test;
 
@@ -162,5 +162,5 @@ TEST(GatherScratch, OfARehearsalIsTheDevices) {
     EXPECT_GE(select(cuda, 100), 1600u);
 }
 
-}  // namespace
+}  // namespace gather_devices_test
 }  // namespace headroom::kernels

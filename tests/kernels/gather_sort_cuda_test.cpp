@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace gather_sort_cuda_test {
 
 using namespace test;
 
@@ -67,5 +67,5 @@ TEST_F(GatherSort, PositionsAreSortedStably) {
     }
 }
 
-}  // namespace
+}  // namespace gather_sort_cuda_test
 }  // namespace headroom::kernels

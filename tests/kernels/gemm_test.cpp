@@ -5,7 +5,7 @@
 #include <headroom/tests/kernels/random_matmul.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace gemm_test {
 
 using test::ColumnMajor;
 using test::Curve;
@@ -326,5 +326,5 @@ TEST(Gemm, LeavesToKernelsWhatCublasltIsNotTrustedWith) {
     refused(&Layers::weight, [](Matmul& m) { m.activation = Activation::relu; });
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace headroom::kernels

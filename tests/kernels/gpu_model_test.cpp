@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace gpu_model_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -123,5 +123,5 @@ TEST(GpuModel, WritesACapability) {
     EXPECT_EQ(capability_text(120), "12.0");
 }
 
-}  // namespace
+}  // namespace gpu_model_test
 }  // namespace headroom::kernels

@@ -26,7 +26,7 @@
 #include <headroom/tests/kernels/large_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace large_arrays_cuda_test {
 
 using namespace test;
 
@@ -276,5 +276,5 @@ TEST_P(LargeArrays, AreMultiplied) {
 
 INSTANTIATE_TEST_SUITE_P(Gpus, LargeArrays, testing::Bool(), gpu_name);
 
-}  // namespace
+}  // namespace large_arrays_cuda_test
 }  // namespace headroom::kernels

@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/large_arrays.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace large_orders_cuda_test {
 
 using namespace test;
 
@@ -133,5 +133,5 @@ TEST_P(LargeOrders, PicksOfManyCategoriesLinesAndDraws) {
 
 INSTANTIATE_TEST_SUITE_P(Gpus, LargeOrders, testing::Bool(), gpu_name);
 
-}  // namespace
+}  // namespace large_orders_cuda_test
 }  // namespace headroom::kernels

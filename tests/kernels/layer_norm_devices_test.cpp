@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace layer_norm_devices_test {
 
 using namespace test;
 
@@ -270,5 +270,5 @@ TEST(LayerNormScratch, IsTwoSumsForEachChunkOfRows) {
     EXPECT_EQ(LayerNormGradientPlan(cuda, x, x, nullptr, {}, {}, {}).scratch(), 2u * 264 * 768 * 4);
 }
 
-}  // namespace
+}  // namespace layer_norm_devices_test
 }  // namespace headroom::kernels

@@ -11,7 +11,7 @@
 #include <headroom/kernels/power.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace math_test {
 
 constexpr float kInfinity = math::kInfinity;
 
@@ -105,5 +105,5 @@ TEST(Math, SignsOfZeroSurvive) {
     EXPECT_FALSE(std::signbit(math::exp(-kInfinity)));
 }
 
-}  // namespace
+}  // namespace math_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace matmul_choices_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -119,5 +119,5 @@ TEST(MatmulChoiceKey, TellsApartWhatAlgorithmsDependOn) {
     EXPECT_NE(choice_key(sums, {}, false), choice_key(swapped, {}, false));
 }
 
-}  // namespace
+}  // namespace matmul_choices_test
 }  // namespace headroom::kernels

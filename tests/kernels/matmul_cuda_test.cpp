@@ -16,7 +16,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace matmul_cuda_test {
 
 using test::kFloating;
 using test::Layout;
@@ -288,5 +288,5 @@ TEST_F(MatmulCuda, KeepsItsChoicesInAFile) {
     EXPECT_THROW(load_matmul_choices(another.stream, path), FileError);
 }
 
-}  // namespace
+}  // namespace matmul_cuda_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace matmul_test {
 
 using test::kFloating;
 using test::Layout;
@@ -203,5 +203,5 @@ TEST(Matmul, RejectsWhatDoesNotFitTogether) {
     refusal([&](Matmul& m) { m.sums = view(Dtype::f16, {3}); }, "sums must be [m] beside matrices, got [3]", shape);
 }
 
-}  // namespace
+}  // namespace matmul_test
 }  // namespace headroom::kernels

@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace max_pool_devices_test {
 
 using namespace test;
 
@@ -152,5 +152,5 @@ Cases cases() {
 
 const bool rows = add_rows("MaxPoolRows", cases());
 
-}  // namespace
+}  // namespace max_pool_devices_test
 }  // namespace headroom::kernels

@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/reduced_axes.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace moments_devices_test {
 
 using namespace test;
 
@@ -133,5 +133,5 @@ TEST(MomentsScratch, IsNoneOnTheCpu) {
     EXPECT_EQ(MomentsPlan(cpu, x, 1, y, y).scratch(), 0u);
 }
 
-}  // namespace
+}  // namespace moments_devices_test
 }  // namespace headroom::kernels

@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace multinomial_devices_test {
 
 using namespace test;
 
@@ -111,5 +111,5 @@ TEST_P(Multinomial, PicksNothingOfWeightZeroAndStaysInTheLine) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Multinomial, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace multinomial_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace nms_devices_test {
 
 using namespace test;
 
@@ -133,5 +133,5 @@ Cases cases() {
 
 const bool rows = add_rows("NmsRows", cases());
 
-}  // namespace
+}  // namespace nms_devices_test
 }  // namespace headroom::kernels

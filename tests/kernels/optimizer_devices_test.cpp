@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace optimizer_devices_test {
 
 using namespace test;
 
@@ -121,5 +121,5 @@ Cases cases() {
 
 const bool rows = add_rows("OptimizerRows", cases());
 
-}  // namespace
+}  // namespace optimizer_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace packed_test {
 
 using test::TestArray, test::Layout;
 
@@ -87,5 +87,5 @@ TEST(Packed, TakesNeitherHalvesNorManyRowsNorAGpu) {
     EXPECT_EQ(packed_bytes(DryStream{.capability = 90}, b, 16), 0u);
 }
 
-}  // namespace
+}  // namespace packed_test
 }  // namespace headroom::kernels

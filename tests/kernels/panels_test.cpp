@@ -12,7 +12,7 @@
 #include <headroom/kernels/matmul/matmul.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace panels_test {
 
 /// A random product of small integers in arrays with gaps, which must stay as they are, and what it has to give.
 template <class T>
@@ -135,5 +135,5 @@ TYPED_TEST(Panels, LeaveWhatIsSmallOrHasBatchesToOthers) {
     for (const Problem* other : {&small, &batches, &columns, &half}) EXPECT_FALSE(takes_panels(*other));
 }
 
-}  // namespace
+}  // namespace panels_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::kernels {
-namespace {
+namespace parallel_test {
 
 /// How often each index was called.
 std::vector<int> calls(const CpuStream& stream, std::int64_t count) {
@@ -82,5 +82,5 @@ TEST(ParallelForDeathTest, DoesNotWaitForThreadsThatDoNotRun) {
         testing::ExitedWithCode(0), "");
 }
 
-}  // namespace
+}  // namespace parallel_test
 }  // namespace headroom::kernels

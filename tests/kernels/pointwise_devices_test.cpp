@@ -14,7 +14,7 @@
 #endif
 
 namespace headroom::kernels {
-namespace {
+namespace pointwise_devices_test {
 
 using namespace test;
 
@@ -244,5 +244,5 @@ TEST_F(PointwiseCuda, GoesOnByTheSizeOfTheGrid) {
 }
 #endif
 
-}  // namespace
+}  // namespace pointwise_devices_test
 }  // namespace headroom::kernels

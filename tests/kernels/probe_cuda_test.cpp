@@ -5,7 +5,7 @@
 #include <headroom/tests/kernels/gpu.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace probe_cuda_test {
 
 using ProbeCuda = test::CudaTest;
 
@@ -25,5 +25,5 @@ TEST_F(ProbeCuda, AnIndexErrorIsNotTakenBeforeItIsComplete) {
     EXPECT_FALSE(gpu->device->take_index_error());
 }
 
-}  // namespace
+}  // namespace probe_cuda_test
 }  // namespace headroom::kernels

@@ -13,7 +13,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace random_devices_test {
 
 using namespace test;
 
@@ -217,5 +217,5 @@ TEST(Random, IntegersCoverTheirRange) {
     for (const int count : counts) EXPECT_NEAR(count, 20000.0 / 7, 5 * std::sqrt(20000.0 / 7));
 }
 
-}  // namespace
+}  // namespace random_devices_test
 }  // namespace headroom::kernels

@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace recurrent_devices_test {
 
 using namespace test;
 
@@ -336,5 +336,5 @@ TEST_P(LastElements, OutsideOfTheSequencesAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, LastElements, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace recurrent_devices_test
 }  // namespace headroom::kernels

@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/reduced_axes.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace reduce_devices_test {
 
 using namespace test;
 
@@ -351,5 +351,5 @@ TEST(ReduceScratch, IsOnAGpuWhereSumsHaveParts) {
     EXPECT_EQ(SumPlan(cpu, x, 1, y, 0).scratch(), 0u);
 }
 
-}  // namespace
+}  // namespace reduce_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace resample_devices_test {
 
 using namespace test;
 
@@ -225,5 +225,5 @@ Cases shapes() {
 const bool rows = add_rows("Averages", averages()) && add_rows("Interpolations", interpolations()) &&
                   add_rows("Paddings", paddings()) && add_rows("ResampledShapes", shapes());
 
-}  // namespace
+}  // namespace resample_devices_test
 }  // namespace headroom::kernels

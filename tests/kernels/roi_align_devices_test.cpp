@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace roi_align_devices_test {
 
 using namespace test;
 
@@ -204,5 +204,5 @@ TEST_P(RoiAlignKernels, RefusesAnImageThatIsNotThere) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, RoiAlignKernels, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace roi_align_devices_test
 }  // namespace headroom::kernels

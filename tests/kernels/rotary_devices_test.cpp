@@ -5,7 +5,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace rotary_devices_test {
 
 using namespace test;
 
@@ -72,5 +72,5 @@ Cases cases() {
 
 const bool rows = add_rows("Rotary", cases());
 
-}  // namespace
+}  // namespace rotary_devices_test
 }  // namespace headroom::kernels

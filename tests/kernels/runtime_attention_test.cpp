@@ -18,7 +18,7 @@
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_attention_test {
 
 using test::TestArray;
 using Case = test::AttentionCase;
@@ -334,5 +334,5 @@ TEST_F(RuntimeAttention, StatisticsAreWrittenOnlyWhereTheyAreWanted) {
     EXPECT_TRUE(std::isnan(t.lse.get(0)));
 }
 
-}  // namespace
+}  // namespace runtime_attention_test
 }  // namespace headroom::kernels

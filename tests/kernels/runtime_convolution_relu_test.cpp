@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/convolution_on_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_convolution_relu_test {
 
 using headroom_cudnn_frontend::Relu;
 using test::ConvolutionCase;
@@ -112,5 +112,5 @@ TEST_F(RuntimeConvolutionRelu, AReluIsNotTriedInACapture) {
     device->synchronize();  // while there is scratch
 }
 
-}  // namespace
+}  // namespace runtime_convolution_relu_test
 }  // namespace headroom::kernels

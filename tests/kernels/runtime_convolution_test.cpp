@@ -16,7 +16,7 @@
 #include <headroom/tests/kernels/convolution_on_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_convolution_test {
 
 using headroom_cudnn_frontend::NumericalNote_t;
 using test::ConvolutionCase;
@@ -386,5 +386,5 @@ TEST_F(RuntimeConvolution, ARehearsalKnowsWhatCudnnWillBeAskedFor) {
     EXPECT_THROW(CudnnConvolution::from_text(plan_cudnn(p, {})->text() + " more"), Error);
 }
 
-}  // namespace
+}  // namespace runtime_convolution_test
 }  // namespace headroom::kernels

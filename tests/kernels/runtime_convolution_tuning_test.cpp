@@ -17,7 +17,7 @@
 #include <headroom/tests/kernels/convolution_on_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_convolution_tuning_test {
 
 using headroom_cudnn_frontend::NumericalNote_t;
 using test::ConvolutionCase;
@@ -207,5 +207,5 @@ TEST_F(RuntimeConvolutionTuning, TuningThatFailsChangesNothing) {
     EXPECT_EQ(convolution_library(stream), "own kernels, as ComputeOptions say");
 }
 
-}  // namespace
+}  // namespace runtime_convolution_tuning_test
 }  // namespace headroom::kernels

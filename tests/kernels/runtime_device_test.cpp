@@ -18,7 +18,7 @@
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_device_test {
 
 using Bytes = std::vector<std::byte>;
 
@@ -370,5 +370,5 @@ TEST_P(RuntimeDevice, ABusyStreamIsNotDestroyedInSilence) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RuntimeDevice, testing::Range(0, 6));
 
-}  // namespace
+}  // namespace runtime_device_test
 }  // namespace headroom::kernels

@@ -15,7 +15,7 @@
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_gpu_test {
 
 using testing::StartsWith;
 using testing::ThrowsMessage;
@@ -67,5 +67,5 @@ TEST(RuntimeGpu, HasNoCodeOfTheProgram) {
     }
 }
 
-}  // namespace
+}  // namespace runtime_gpu_test
 }  // namespace headroom::kernels

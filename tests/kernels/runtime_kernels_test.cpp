@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace runtime_kernels_test {
 
 using device::LaunchShape;
 
@@ -85,5 +85,5 @@ TEST_F(RuntimeKernels, ARefusalIsNotRemembered) {
     EXPECT_EQ(prepared(shape).x, 2u * kMultiprocessors);
 }
 
-}  // namespace
+}  // namespace runtime_kernels_test
 }  // namespace headroom::kernels

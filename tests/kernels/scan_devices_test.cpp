@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace scan_devices_test {
 
 using namespace test;
 
@@ -76,5 +76,5 @@ TEST_P(Cumsum, WrapsAroundAsIntegersDo) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Cumsum, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace scan_devices_test
 }  // namespace headroom::kernels

@@ -11,7 +11,7 @@
 #include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace sdpa_test {
 
 using test::PackedAttention;
 
@@ -282,5 +282,5 @@ TEST(Sdpa, ARehearsalOfAGpuReckonsWithIt) {
     EXPECT_EQ(AttentionGradientPlan(dry, own.gradient()).scratch(), 64u * 12 * 1024 * 4);
 }
 
-}  // namespace
+}  // namespace sdpa_test
 }  // namespace headroom::kernels

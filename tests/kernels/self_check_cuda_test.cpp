@@ -8,7 +8,7 @@ void self_check(kernels::CudaStream& stream, int* wrong, float* global, kernels:
 }
 
 namespace headroom::kernels {
-namespace {
+namespace self_check_cuda_test {
 
 using SelfCheckCuda = test::CudaTest;
 
@@ -22,5 +22,5 @@ TEST_F(SelfCheckCuda, EveryFunctionOfBlockDoesWhatItPromises) {
     EXPECT_THAT(wrong, testing::Each(0));
 }
 
-}  // namespace
+}  // namespace self_check_cuda_test
 }  // namespace headroom::kernels

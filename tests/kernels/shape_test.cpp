@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace shape_test {
 
 Strides channels_last(const Shape& shape) { return dense_strides(shape, MemoryFormat::channels_last); }
 
@@ -99,5 +99,5 @@ TEST(MemoryFormat, ChannelsLastIsAMatterOfStrides) {
     }
 }
 
-}  // namespace
+}  // namespace shape_test
 }  // namespace headroom::kernels

@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace softmax_devices_test {
 
 using namespace test;
 
@@ -142,5 +142,5 @@ TEST_P(Softmax, OfNanOrInfinityOrNothingButMaskIsNan) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Softmax, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace softmax_devices_test
 }  // namespace headroom::kernels

@@ -10,7 +10,7 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace sort_devices_test {
 
 using namespace test;
 
@@ -116,5 +116,5 @@ TEST_P(Order, GoesByAllBytesOfAKey) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Order, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace sort_devices_test
 }  // namespace headroom::kernels

@@ -9,7 +9,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace step_control_devices_test {
 
 using namespace test;
 
@@ -237,5 +237,5 @@ TEST_P(StepControl, DecidesAsTheCpuDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepControl, testing::ValuesIn(kPlaces), place_name);
 
-}  // namespace
+}  // namespace step_control_devices_test
 }  // namespace headroom::kernels

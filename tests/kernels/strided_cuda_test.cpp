@@ -15,7 +15,7 @@
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels::device {
-namespace {
+namespace strided_cuda_test {
 
 using kernels::Walk;
 using test::kLayouts;
@@ -197,5 +197,5 @@ TEST(Rows, KnowWhetherVectorsFit) {
     EXPECT_TRUE(Rows(part).vectors());
 }
 
-}  // namespace
+}  // namespace strided_cuda_test
 }  // namespace headroom::kernels::device

@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace sum_of_squares_devices_test {
 
 using namespace test;
 
@@ -112,5 +112,5 @@ TEST(NormScratch, IsASumForEachPartOnAGpu) {
     EXPECT_EQ(all_finite_scratch(cpu), 0u);
 }
 
-}  // namespace
+}  // namespace sum_of_squares_devices_test
 }  // namespace headroom::kernels

@@ -3,7 +3,7 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace triangle_devices_test {
 
 using namespace test;
 
@@ -47,5 +47,5 @@ Cases cases() {
 
 const bool rows = add_rows("TriangleRows", cases());
 
-}  // namespace
+}  // namespace triangle_devices_test
 }  // namespace headroom::kernels

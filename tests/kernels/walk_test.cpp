@@ -8,7 +8,7 @@
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
-namespace {
+namespace walk_test {
 
 using test::Layout;
 using test::TestArray;
@@ -86,5 +86,5 @@ TEST(Walk, HasNoRowsWithoutElements) {
     EXPECT_TRUE(visited(Walk({&nothing.view()}), 0, Dtype::f32, 4).empty());
 }
 
-}  // namespace
+}  // namespace walk_test
 }  // namespace headroom::kernels

@@ -6,7 +6,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace accounting_test {
 
 enum : CategoryId { kParameters, kGradients, kActivations, kWorkspace, kInputs };
 
@@ -139,5 +139,5 @@ TEST_P(AccountingTest, CountsHowOftenTheHostWaited) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, AccountingTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace accounting_test
 }  // namespace headroom::memory::test

@@ -10,7 +10,7 @@
 #include <headroom/memory/driver.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace address_limit_test {
 
 constexpr std::size_t kLimit = std::size_t{1} << 30;
 constexpr Tag kTag{};
@@ -68,5 +68,5 @@ TEST_F(AddressLimit, LeavesAddressesThatOthersHaveTaken) {
                 "");
 }
 
-}  // namespace
+}  // namespace address_limit_test
 }  // namespace headroom::memory

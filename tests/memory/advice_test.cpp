@@ -12,7 +12,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace advice_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -109,5 +109,5 @@ TEST_P(AdviceTest, CountsWholePages) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, AdviceTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace advice_test
 }  // namespace headroom::memory::test

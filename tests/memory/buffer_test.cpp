@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace buffer_test {
 
 constexpr Tag kTag{};
 
@@ -129,5 +129,5 @@ TEST_F(BufferTest, LeavesTheAllocatorAloneWhenRefused) {
     EXPECT_EQ(small.statistics(), refused);
 }
 
-}  // namespace
+}  // namespace buffer_test
 }  // namespace headroom::memory

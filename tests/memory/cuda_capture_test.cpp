@@ -13,7 +13,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace cuda_capture_test {
 
 constexpr Tag kTag{};
 
@@ -186,5 +186,5 @@ TEST_F(CaptureTest, RandomProgramsSpoilNoCapture) {
     EXPECT_EQ(reserved(memory), 0u) << "pages were lost";
 }
 
-}  // namespace
+}  // namespace cuda_capture_test
 }  // namespace headroom::memory::test

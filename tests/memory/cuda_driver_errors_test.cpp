@@ -12,7 +12,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace cuda_driver_errors_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST_F(CudaDriverErrors, NothingIsLeftWhenOpeningFails) {
     }
 }
 
-}  // namespace
+}  // namespace cuda_driver_errors_test
 }  // namespace headroom::memory::test

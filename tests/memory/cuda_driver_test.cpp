@@ -11,7 +11,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace cuda_driver_test {
 
 class CudaDriverTest : public FakeCudaTest {};
 
@@ -285,5 +285,5 @@ TEST_F(CudaDriverTest, ARealDeviceDoesTheSame) {
     driver->release(address, driver->properties().address_bytes);
 }
 
-}  // namespace
+}  // namespace cuda_driver_test
 }  // namespace headroom::memory::test

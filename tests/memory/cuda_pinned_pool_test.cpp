@@ -10,7 +10,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace cuda_pinned_pool_test {
 
 class PinnedPoolOnCuda : public FakeCudaTest {
   protected:
@@ -149,5 +149,5 @@ TEST_F(PinnedPoolOnCuda, GivingBackNeitherWaitsNorUnlocks) {
     EXPECT_EQ(fake_cuda::calls("cuEventSynchronize"), 0);
 }
 
-}  // namespace
+}  // namespace cuda_pinned_pool_test
 }  // namespace headroom::memory::test

@@ -12,7 +12,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace cuda_streams_test {
 
 constexpr Tag kTag{};
 
@@ -75,5 +75,5 @@ TEST_F(CudaStreamsTest, AForkedProcessIsToldThatItMayNotUseThem) {
     EXPECT_NO_THROW(memory->deallocate(memory->allocate(64 * kPage, 0, kTag).handle)) << "the parent goes on";
 }
 
-}  // namespace
+}  // namespace cuda_streams_test
 }  // namespace headroom::memory::test

@@ -8,7 +8,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace device_memory_fuzz_test {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kOperations = 10'000;
@@ -76,5 +76,5 @@ TEST(SimulatedHost, DecidesAsTheHostDoes) {
     simulated.finish();
 }
 
-}  // namespace
+}  // namespace device_memory_fuzz_test
 }  // namespace headroom::memory::test

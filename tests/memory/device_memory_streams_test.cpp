@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/happens_before.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace device_memory_streams_test {
 
 constexpr Tag kTag{};
 using Waits = std::vector<DriverLog::Wait>;
@@ -279,5 +279,5 @@ TEST_P(StreamsTest, KeepFewEventsHoweverManyBlocksAreGivenBack) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, StreamsTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace device_memory_streams_test
 }  // namespace headroom::memory::test

@@ -15,7 +15,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace device_memory_test {
 
 using headroom::test::throws;
 
@@ -217,5 +217,5 @@ TEST_P(DeviceMemoryTest, ReturnsAllPagesEvenThoseOfLiveBlocks) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace device_memory_test
 }  // namespace headroom::memory::test

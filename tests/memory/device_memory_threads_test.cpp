@@ -15,7 +15,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace device_memory_threads_test {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kOperations = 8'000;
@@ -216,5 +216,5 @@ TEST_P(DeviceMemoryThreads, KeepTheOrderOfStreams) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryThreads, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace device_memory_threads_test
 }  // namespace headroom::memory::test

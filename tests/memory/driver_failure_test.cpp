@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/happens_before.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace driver_failure_test {
 
 constexpr Tag kTag{};
 
@@ -194,5 +194,5 @@ TEST_P(DriverFailureTest, MovesPagesWhenTheDeviceIsFullerThanTheLimit) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverFailureTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace driver_failure_test
 }  // namespace headroom::memory::test

@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace driver_test {
 
 class DriverContract : public DriverTest {};
 
@@ -160,5 +160,5 @@ TEST(SimulatedDriver, RefusesWrongProperties) {
     EXPECT_THROW(make_simulated_driver(options), DeviceError);
 }
 
-}  // namespace
+}  // namespace driver_test
 }  // namespace headroom::memory::test

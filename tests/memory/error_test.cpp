@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom {
-namespace {
+namespace error_test {
 
 using namespace std::string_literals;
 
@@ -30,5 +30,5 @@ TEST(Errors, AreOfOneLineWhateverTheyName) {
     EXPECT_STREQ(located.what(), "matmul, in a?b");
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace headroom

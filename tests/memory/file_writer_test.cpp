@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace file_writer_test {
 
 std::string json(std::string_view text) {
     std::string out;
@@ -83,5 +83,5 @@ TEST(FileWriter, SaysWhichFileCantBeWritten) {
     EXPECT_THROW(full.finish(), FileError);
 }
 
-}  // namespace
+}  // namespace file_writer_test
 }  // namespace headroom::memory

@@ -8,7 +8,7 @@
 #include <random>
 
 namespace headroom::memory {
-namespace {
+namespace free_index_test {
 
 constexpr std::size_t kUnit = 64;
 
@@ -121,5 +121,5 @@ TEST(FreeIndex, AgreesWithASearchThroughAllBlocks) {
     }
 }
 
-}  // namespace
+}  // namespace free_index_test
 }  // namespace headroom::memory

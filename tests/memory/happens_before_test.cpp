@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace happens_before_test {
 
 using ::testing::HasSubstr;
 
@@ -120,5 +120,5 @@ TEST(HappensBefore, NoticesAnAllocatorThatDoesNotWait) {
     EXPECT_THAT(order.violations(), HasSubstr("unmapped while work 1 of stream 1"));
 }
 
-}  // namespace
+}  // namespace happens_before_test
 }  // namespace headroom::memory::test

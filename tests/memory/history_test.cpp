@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace history_test {
 
 using Kind = MemoryEvent::Kind;
 
@@ -231,5 +231,5 @@ TEST_P(HistoryTest, SnapshotHasBlocksThatTileTheSegments) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, HistoryTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace history_test
 }  // namespace headroom::memory::test

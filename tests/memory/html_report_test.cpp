@@ -13,7 +13,7 @@
 #include <headroom/tests/support/training_history.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace html_report_test {
 
 std::string page_of(std::span<const NamedSnapshot> snapshots) {
     const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "headroom_html_report_test.html";
@@ -92,5 +92,5 @@ TEST(HtmlReport, AFolderThatIsNotThereIsAFileError) {
     EXPECT_THROW(write_html_report({}, "/no/such/folder/report.html"), FileError);
 }
 
-}  // namespace
+}  // namespace html_report_test
 }  // namespace headroom::memory

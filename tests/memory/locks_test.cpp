@@ -16,7 +16,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace locks_test {
 
 constexpr Tag kTag{};
 
@@ -211,5 +211,5 @@ INSTANTIATE_TEST_SUITE_P(Calls, PinnedLocksTest,
                          ::testing::Values("allocate_pinned", "free_pinned", "record", "passed", "synchronize"),
                          [](const auto& info) { return std::string(info.param); });
 
-}  // namespace
+}  // namespace locks_test
 }  // namespace headroom::memory::test

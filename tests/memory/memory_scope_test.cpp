@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace memory_scope_test {
 
 constexpr Tag kTag{};
 
@@ -104,5 +104,5 @@ TEST_P(MemoryScopeTest, SeesWhatAllThreadsAllocate) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, MemoryScopeTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace memory_scope_test
 }  // namespace headroom::memory::test

@@ -10,7 +10,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace misuse_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -146,5 +146,5 @@ TEST_P(MisuseTest, StopsAtABufferThatOutlivesItsMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, MisuseTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace misuse_test
 }  // namespace headroom::memory::test

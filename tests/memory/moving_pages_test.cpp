@@ -9,7 +9,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace moving_pages_test {
 
 constexpr Tag kTag{};
 
@@ -229,5 +229,5 @@ TEST(AddressesThatRunOut, MustBeThereToBeginWith) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, MovingPagesTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace moving_pages_test
 }  // namespace headroom::memory::test

@@ -9,7 +9,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace out_of_memory_handler_test {
 
 constexpr Tag kTag{};
 
@@ -133,5 +133,5 @@ TEST_P(OutOfMemoryHandler, FiguresOfPoolsAddUp) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, OutOfMemoryHandler, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace out_of_memory_handler_test
 }  // namespace headroom::memory::test

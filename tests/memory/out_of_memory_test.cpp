@@ -15,7 +15,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace out_of_memory_test {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
@@ -369,5 +369,5 @@ TEST(FormatBytes, IsExactBelowTenThousandAndRoundsAbove) {
     EXPECT_EQ(format_bytes(SIZE_MAX), "18.4 EB");
 }
 
-}  // namespace
+}  // namespace out_of_memory_test
 }  // namespace headroom::memory::test

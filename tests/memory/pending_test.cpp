@@ -11,7 +11,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace pending_test {
 
 std::map<StreamId, Ticket> contents(const PendingSet& pending) {
     std::map<StreamId, Ticket> result;
@@ -162,5 +162,5 @@ TEST_F(StreamLogTest, KeepsTheEventThatSomebodyWaitsFor) {
     EXPECT_EQ(log_.events.count(held.event), 0u);
 }
 
-}  // namespace
+}  // namespace pending_test
 }  // namespace headroom::memory::test

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace headroom::memory {
-namespace {
+namespace pickle_writer_test {
 
 template <class Write>
 std::string written(Write&& write) {
@@ -78,5 +78,5 @@ TEST(PickleWriter, DictsAndPairs) {
     EXPECT_EQ(text, std::string("\x80\x04}(X\x01\0\0\0k\x94K\x01K\x02\x86u.", 18));
 }
 
-}  // namespace
+}  // namespace pickle_writer_test
 }  // namespace headroom::memory

@@ -12,7 +12,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace pinned_pool_test {
 
 constexpr std::size_t kKiB = 1024;
 
@@ -214,5 +214,5 @@ TEST_P(PinnedPoolTest, SeveralThreadsShareIt) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, PinnedPoolTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace pinned_pool_test
 }  // namespace headroom::memory::test

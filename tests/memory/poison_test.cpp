@@ -6,7 +6,7 @@
 #include <headroom/memory/device_memory.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace poison_test {
 
 constexpr Tag kTag{};
 
@@ -70,5 +70,5 @@ TEST_F(PoisonTest, LeavesAddressesCleanThatItGivesBack) {
     EXPECT_FALSE(is_poisoned(data));
 }
 
-}  // namespace
+}  // namespace poison_test
 }  // namespace headroom::memory

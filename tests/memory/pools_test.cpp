@@ -4,7 +4,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace pools_test {
 
 constexpr Tag kTag{};
 
@@ -126,5 +126,5 @@ TEST_P(PoolsTest, ShareNoBlockWithTheCommonCache) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, PoolsTest, all_drivers(), driver_name);
 
-}  // namespace
+}  // namespace pools_test
 }  // namespace headroom::memory::test

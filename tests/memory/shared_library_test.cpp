@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace shared_library_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -64,5 +64,5 @@ TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {
     EXPECT_EQ(function, nullptr);
 }
 
-}  // namespace
+}  // namespace shared_library_test
 }  // namespace headroom::memory

@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::test {
-namespace {
+namespace small_blocks_test {
 
 constexpr Tag kTag{};
 
@@ -118,5 +118,5 @@ TEST(SmallBlocks, AfterATrainingLeaveRoomForThreeQuartersOfTheLimit) {
     EXPECT_NO_THROW(memory.allocate(std::size_t{3} << 30, 0, kTag)) << "4.1 MB are live";
 }
 
-}  // namespace
+}  // namespace small_blocks_test
 }  // namespace headroom::memory::test

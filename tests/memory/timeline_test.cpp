@@ -11,7 +11,7 @@
 #include <headroom/tests/support/training_history.hpp>
 
 namespace headroom::memory {
-namespace {
+namespace timeline_test {
 
 using Kind = MemoryEvent::Kind;
 
@@ -179,5 +179,5 @@ TEST(PathOf, IsEmptyForANumberWithoutAPath) {
     EXPECT_EQ(path_of(snapshot, 2), "");
 }
 
-}  // namespace
+}  // namespace timeline_test
 }  // namespace headroom::memory

@@ -17,7 +17,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace attention_test {
 
 using Doubles = std::vector<double>;
 
@@ -136,5 +136,5 @@ TEST_F(AttentionModules, SelfAttentionWithRotaryPositionsTurnsQueriesAndKeys) {
     }
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace headroom::nn

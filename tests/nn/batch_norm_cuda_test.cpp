@@ -7,7 +7,7 @@
 #include <headroom/tests/nn/norm_training.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace batch_norm_cuda_test {
 
 TEST(BatchNorm2dGraphs, AGraphTakesInEachBatchThatItIsLaunchedFor) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
@@ -28,5 +28,5 @@ TEST(BatchNorm2dGraphs, AGraphTakesInEachBatchThatItIsLaunchedFor) {
     EXPECT_EQ(with.batches(), 22);
 }
 
-}  // namespace
+}  // namespace batch_norm_cuda_test
 }  // namespace headroom::nn

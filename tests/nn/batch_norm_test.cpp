@@ -19,7 +19,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace batch_norm_test {
 
 using test::kChannels;
 using ::testing::HasSubstr;
@@ -214,5 +214,5 @@ TEST(Norms, RefuseInOneLine) {
     EXPECT_THAT(message([&] { instance(ones(context, {2, 4, 5})); }), HasSubstr("[N, 3, ...]"));
 }
 
-}  // namespace
+}  // namespace batch_norm_test
 }  // namespace headroom::nn

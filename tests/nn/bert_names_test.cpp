@@ -12,7 +12,7 @@
 #include <headroom/tests/nn/reference_bert.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace bert_names_test {
 
 using headroom::test::throws;
 using ::testing::ElementsAre, ::testing::IsEmpty;
@@ -165,5 +165,5 @@ TEST_F(BertNames, ConfigJsonSaysTheNumberOfHeadsAndMustFit) {
     EXPECT_THAT(with(R"({"num_attention_heads": 2, "num_hidden_layers": 12})"), throws<FileError>("is 12", "have 2"));
 }
 
-}  // namespace
+}  // namespace bert_names_test
 }  // namespace headroom::nn

@@ -20,7 +20,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace bert_reference_test {
 
 class BertReference : public ::testing::Test {
   protected:
@@ -158,5 +158,5 @@ TEST_F(BertReference, RefusesWhatItCannotTake) {
     EXPECT_THROW(bert_name("bert.encoder.layers.0.mlp.middle.weight"), Error);
 }
 
-}  // namespace
+}  // namespace bert_reference_test
 }  // namespace headroom::nn

@@ -13,7 +13,7 @@
 #include <headroom/nn/detection_boxes.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace detection_boxes_test {
 
 using Numbers = std::vector<double>;
 using Indices = std::vector<std::int64_t>;
@@ -135,5 +135,5 @@ TEST_F(DetectionBoxes, RowsAreTakenOfEachImageAndPassTheirGradientBack) {
     EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{0, 0, 0, 0, 16, 20, 12, 14, 16, 18, 0, 0}));
 }
 
-}  // namespace
+}  // namespace detection_boxes_test
 }  // namespace headroom::nn

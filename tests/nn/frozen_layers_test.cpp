@@ -12,7 +12,7 @@
 #include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace frozen_layers_test {
 
 /// A ResNet whose stem and first stage may be frozen.
 struct Training {
@@ -106,5 +106,5 @@ TEST(FrozenLayers, StayAsTheyWereWhileTheOthersMakeTheSameSteps) {
     }
 }
 
-}  // namespace
+}  // namespace frozen_layers_test
 }  // namespace headroom::nn

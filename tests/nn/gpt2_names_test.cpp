@@ -15,7 +15,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace gpt2_names_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -241,5 +241,5 @@ TEST_F(Gpt2Names, FilesOfAnotherModelAreRefusedAndChangeNothing) {
     EXPECT_EQ(all(parameters), before);
 }
 
-}  // namespace
+}  // namespace gpt2_names_test
 }  // namespace headroom::nn

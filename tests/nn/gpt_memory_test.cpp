@@ -11,7 +11,7 @@
 #include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace gpt_memory_test {
 
 constexpr std::int64_t kBlock = 16;
 using MakeContext = std::function<Context()>;
@@ -161,5 +161,5 @@ TEST(GptMemoryOfManyBlocks, OneMoreRecomputedBlockCostsItsBorderAlone) {
     EXPECT_EQ(above_resident(13, kBlocks) - above_resident(12, kBlocks), border);
 }
 
-}  // namespace
+}  // namespace gpt_memory_test
 }  // namespace headroom::nn

@@ -12,7 +12,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace gpt_reference_test {
 
 test::Reference read(const std::string& name) {
     return test::Reference(test::source_path("tests/reference/gpt_" + name + ".safetensors"));
@@ -116,5 +116,5 @@ TEST_F(GptReference, ParametersAgreeAfterThreeStepsInF64) {
     }
 }
 
-}  // namespace
+}  // namespace gpt_reference_test
 }  // namespace headroom::nn

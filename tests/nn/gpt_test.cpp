@@ -15,7 +15,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace gpt_test {
 
 using headroom::test::throws;
 using Tokens = std::vector<std::int32_t>;
@@ -255,5 +255,5 @@ TEST(Gpt, SizesThatCannotBeAreRefused) {
     EXPECT_THAT([&] { gpt.model(gpt.context.from_host(some_tokens(4), {4})); }, throws<ShapeError>("[4]"));
 }
 
-}  // namespace
+}  // namespace gpt_test
 }  // namespace headroom::nn

@@ -13,7 +13,7 @@
 #include <headroom/nn/vgg.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace image_layout_test {
 
 /// How often a model of images copies them into another layout: the ops that are recorded for it. The model's region
 /// asks this policy once about each.
@@ -76,5 +76,5 @@ TEST(VggMemory, KeepsNothingThatIsPooled) {
     }
 }
 
-}  // namespace
+}  // namespace image_layout_test
 }  // namespace headroom::nn

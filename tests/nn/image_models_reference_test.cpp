@@ -22,7 +22,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace image_models_reference_test {
 
 using Forward = std::function<Tensor(Tensor)>;
 using Make = std::function<Forward(Parameters&)>;
@@ -254,5 +254,5 @@ TEST(ImageModels, HaveThePublishedNamesAndShapes) {
     }
 }
 
-}  // namespace
+}  // namespace image_models_reference_test
 }  // namespace headroom::nn

@@ -8,7 +8,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace image_modules_test {
 
 using headroom::test::throws;
 
@@ -55,5 +55,5 @@ TEST_F(ImageModules, NeedAmountsInPairs) {
     EXPECT_THAT([&] { pad(image({2, 3}), std::vector<std::int64_t>(14, 1)); }, throws<Error>("at most 6 axes"));
 }
 
-}  // namespace
+}  // namespace image_modules_test
 }  // namespace headroom::nn

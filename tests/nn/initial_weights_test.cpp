@@ -27,7 +27,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace initial_weights_test {
 
 constexpr std::uint64_t kSeed = 17;
 
@@ -199,5 +199,5 @@ TEST(InitialWeights, OfNarrowerGptsAreLarger) {
     EXPECT_EQ(residual.size(), 10);
 }
 
-}  // namespace
+}  // namespace initial_weights_test
 }  // namespace headroom::nn

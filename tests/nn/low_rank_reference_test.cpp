@@ -15,7 +15,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace low_rank_reference_test {
 
 using test::error_in_epsilons;
 
@@ -122,5 +122,5 @@ TEST_F(LowRankGptReference, LogitsGradientsAndThreeStepsAgree) {
     }
 }
 
-}  // namespace
+}  // namespace low_rank_reference_test
 }  // namespace headroom::nn

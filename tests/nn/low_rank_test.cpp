@@ -22,7 +22,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace low_rank_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -234,5 +234,5 @@ TEST(LowRank, AreKnownByTheirNames) {
         EXPECT_FALSE(is_low_rank(path)) << path;
 }
 
-}  // namespace
+}  // namespace low_rank_test
 }  // namespace headroom::nn

@@ -6,7 +6,7 @@
 #include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace mask_rcnn_cuda_test {
 
 using test::RcnnTraining;
 
@@ -32,5 +32,5 @@ TEST(MaskRcnnCuda, StepsAsTheCpuDoesWhateverIsRecomputed) {
     EXPECT_EQ(a.peak_reserved, b.peak_reserved);
 }
 
-}  // namespace
+}  // namespace mask_rcnn_cuda_test
 }  // namespace headroom::nn

@@ -28,7 +28,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace mask_rcnn_test {
 
 using headroom::test::throws;
 using test::RcnnSetting;
@@ -371,5 +371,5 @@ TEST(FasterRcnn, HasTheLossesOfMaskRcnnWithoutMasks) {
     EXPECT_FALSE(model.detect(training.images()).masks.defined());
 }
 
-}  // namespace
+}  // namespace mask_rcnn_test
 }  // namespace headroom::nn

@@ -5,7 +5,7 @@
 #include <headroom/tests/nn/models_search.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace models_search_cuda_test {
 
 TEST(ModelsSearchCuda, PeaksAreKnownAndRecomputationChangesNoBit) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
@@ -14,5 +14,5 @@ TEST(ModelsSearchCuda, PeaksAreKnownAndRecomputationChangesNoBit) {
     });
 }
 
-}  // namespace
+}  // namespace models_search_cuda_test
 }  // namespace headroom::nn

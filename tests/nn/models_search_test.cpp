@@ -9,7 +9,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace models_search_test {
 
 /// .ci/nightly draws 500.
 TEST(ModelsSearch, PeaksAreKnownAndRecomputationChangesNoBit) {
@@ -20,5 +20,5 @@ TEST(ModelsSearch, PeaksAreKnownAndRecomputationChangesNoBit) {
     });
 }
 
-}  // namespace
+}  // namespace models_search_test
 }  // namespace headroom::nn

@@ -16,7 +16,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace module_test {
 
 using headroom::test::throws;
 
@@ -119,5 +119,5 @@ TEST_F(Modules, ALinearLayerOfNothingGivesZeros) {
     EXPECT_EQ(layer(zeros(context, {2, 0})).to_vector<float>(), std::vector<float>(6, 0.0f));
 }
 
-}  // namespace
+}  // namespace module_test
 }  // namespace headroom::nn

@@ -10,7 +10,7 @@
 #include <headroom/nn/lstm.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace recurrent_cuda_test {
 
 /// The library adds it with the product of a step: a bias of another dtype than the product's would be a pass of its
 /// own in each.
@@ -40,5 +40,5 @@ TEST(RecurrentCuda, BiasesCostNoPassInAStep) {
     }
 }
 
-}  // namespace
+}  // namespace recurrent_cuda_test
 }  // namespace headroom::nn

@@ -15,7 +15,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace recurrent_reference_test {
 
 struct Setting {
     std::string name;
@@ -134,5 +134,5 @@ TEST(RecurrentReference, LstmOfF32IsPyTorchs) { expect_all_cases<Lstm>("lstm", D
 TEST(RecurrentReference, GruIsPyTorchs) { expect_all_cases<Gru>("gru", Dtype::f64); }
 TEST(RecurrentReference, GruOfF32IsPyTorchs) { expect_all_cases<Gru>("gru", Dtype::f32); }
 
-}  // namespace
+}  // namespace recurrent_reference_test
 }  // namespace headroom::nn

@@ -19,7 +19,7 @@
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace recurrent_test {
 
 using headroom::test::throws;
 
@@ -249,5 +249,5 @@ TEST(Recurrent, CellsOfHalvesAreF32) {
     EXPECT_EQ(all.state.c.dtype(), Dtype::f32);
 }
 
-}  // namespace
+}  // namespace recurrent_test
 }  // namespace headroom::nn

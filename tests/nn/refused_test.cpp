@@ -21,7 +21,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace refused_test {
 
 using memory::format_bytes;
 using memory::MemoryReport;
@@ -233,5 +233,5 @@ TEST(RefusedByADevice, IsToldHowMuchADeviceMustHave) {
     }
 }
 
-}  // namespace
+}  // namespace refused_test
 }  // namespace headroom::nn

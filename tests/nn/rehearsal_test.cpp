@@ -21,7 +21,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace rehearsal_test {
 
 constexpr std::int64_t kRows = 4, kRest = 3;  ///< samples in a batch, and in the last one of an evaluation
 
@@ -206,5 +206,5 @@ TEST_P(RehearsalOf, ATrainingIsRehearsedUntilItsMemoryRecurs) {
     }
 }
 
-}  // namespace
+}  // namespace rehearsal_test
 }  // namespace headroom::nn

@@ -11,7 +11,7 @@
 #include <headroom/nn/sampling.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace sampling_test {
 
 std::vector<int> drawn(const SamplingOptions& options, int count) {
     Context context = Context::cpu({.threads = 1, .seed = 7});
@@ -63,5 +63,5 @@ TEST(TokenDraws, RefuseWhatTheyCannotTake) {
     EXPECT_THROW(draw(context.from_host(std::vector<float>{}, {0})), Error);
 }
 
-}  // namespace
+}  // namespace sampling_test
 }  // namespace headroom::nn

@@ -20,7 +20,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace training_checkpoint_test {
 
 using headroom::test::ScratchFolder;
 using headroom::test::throws;
@@ -209,5 +209,5 @@ TEST_F(TrainingCheckpoint, ParametersOfOneNameAreRefused) {
     EXPECT_NO_THROW(Parameters(context, {.name = "scoped"}));
 }
 
-}  // namespace
+}  // namespace training_checkpoint_test
 }  // namespace headroom::nn

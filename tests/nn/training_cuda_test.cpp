@@ -16,7 +16,7 @@
 #include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace training_cuda_test {
 
 using MakeContext = std::function<Context()>;
 using Doubles = std::vector<double>;
@@ -228,5 +228,5 @@ TEST_F(ContextCuda, RunsOutOfMemoryWithTheReport) {
     EXPECT_EQ(context.from_host(std::vector<float>{3.0f}, {1}).item(), 3.0);
 }
 
-}  // namespace
+}  // namespace training_cuda_test
 }  // namespace headroom::nn

@@ -18,7 +18,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
-namespace {
+namespace transformer_encoder_test {
 
 /// "post.layers.1.attention.qkv.weight" as PyTorch has it: "layers.1.self_attn.in_proj_weight".
 std::string torch_name(std::string path) {
@@ -131,5 +131,5 @@ TEST_F(TransformerEncoders, RefuseWhatTheyCannotBe) {
     EXPECT_THROW(TransformerEncoder(root / "c", options), ShapeError);
 }
 
-}  // namespace
+}  // namespace transformer_encoder_test
 }  // namespace headroom::nn

@@ -13,7 +13,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace accumulator_cuda_test {
 
 using test::Regression;
 
@@ -135,5 +135,5 @@ TEST_P(AccumulatorCuda, TakesOverTheStateOfATrainingOnTheHost) {
     for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-9);
 }
 
-}  // namespace
+}  // namespace accumulator_cuda_test
 }  // namespace headroom::optim

@@ -13,7 +13,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace accumulator_exceptions_test {
 
 using headroom::test::throws;
 using test::Regression;
@@ -200,5 +200,5 @@ TEST_F(AccumulatorExceptions, DoesNotNest) {
     EXPECT_EQ(model.values(), expected_values());
 }
 
-}  // namespace
+}  // namespace accumulator_exceptions_test
 }  // namespace headroom::optim

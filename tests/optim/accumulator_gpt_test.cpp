@@ -10,7 +10,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace accumulator_gpt_test {
 
 constexpr std::int64_t kBlock = 16;
 constexpr AdamWOptions kAdamW{.beta2 = 0.99, .weight_decay = 0.1};
@@ -148,5 +148,5 @@ TEST(AccumulatorOfGptRecomputed, GivesTheSameBitsAsKeptActivations) {
     EXPECT_EQ(values[0], values[1]);
 }
 
-}  // namespace
+}  // namespace accumulator_gpt_test
 }  // namespace headroom::optim

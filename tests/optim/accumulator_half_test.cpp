@@ -8,7 +8,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace accumulator_half_test {
 
 using test::Regression;
 
@@ -89,5 +89,5 @@ TEST_F(AccumulatorInHalf, DivergesWhereNoScaleHelps) {
     EXPECT_EQ(diverged, (std::vector<bool>{false, false, true, true}));
 }
 
-}  // namespace
+}  // namespace accumulator_half_test
 }  // namespace headroom::optim

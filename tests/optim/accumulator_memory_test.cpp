@@ -5,7 +5,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace accumulator_memory_test {
 
 using test::Regression;
 
@@ -101,5 +101,5 @@ TEST(AccumulatorMemory, ADryStepReportsZeros) {
     EXPECT_EQ(optimizer.steps(), 1);
 }
 
-}  // namespace
+}  // namespace accumulator_memory_test
 }  // namespace headroom::optim

@@ -21,7 +21,7 @@ void PrintTo(const StepResult& r, std::ostream* out) {
          << ", skipped " << r.skipped << ", diverged " << r.diverged;
 }
 
-namespace {
+namespace accumulator_results_test {
 
 using test::Regression;
 
@@ -138,5 +138,5 @@ TEST(AccumulatorResults, OfADryContextAreZeros) {
     EXPECT_EQ(optimizer.steps(), 3);
 }
 
-}  // namespace
+}  // namespace accumulator_results_test
 }  // namespace headroom::optim

@@ -9,7 +9,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace adamw_test {
 
 using test::read;
 using test::Regression;
@@ -120,5 +120,5 @@ TEST(AdamWErrors, RefusesHyperParametersOutOfRange) {
     EXPECT_EQ(optimizer.steps(), 0);
 }
 
-}  // namespace
+}  // namespace adamw_test
 }  // namespace headroom::optim

@@ -19,7 +19,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace announced_step_test {
 
 using test::Regression;
 using ::testing::HasSubstr;
@@ -307,5 +307,5 @@ TEST(AnnouncedStep, RefusesWhatDoesNotFit) {
     accumulator.step(0.01);
 }
 
-}  // namespace
+}  // namespace announced_step_test
 }  // namespace headroom::optim

@@ -9,7 +9,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace clip_test {
 
 using test::Regression;
 using test::write;
@@ -95,5 +95,5 @@ TEST(AccumulatorClip, BoundsTheStepAndLeavesItsDirection) {
     }
 }
 
-}  // namespace
+}  // namespace clip_test
 }  // namespace headroom::optim

@@ -13,7 +13,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace gradient_accumulator_test {
 
 using test::Regression;
 
@@ -283,5 +283,5 @@ TEST(GradientAccumulator, StepsOfTheHistoryAreThoseOfTheOptimizer) {
     EXPECT_EQ(found, expected);
 }
 
-}  // namespace
+}  // namespace gradient_accumulator_test
 }  // namespace headroom::optim

@@ -21,7 +21,7 @@
 #include <headroom/tests/data/any_order.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace graphs_cuda_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -329,5 +329,5 @@ TEST_F(Graphs, AnErrorOfTheCallableIsItsOwn) {
     expect_same_bits(training, plain);
 }
 
-}  // namespace
+}  // namespace graphs_cuda_test
 }  // namespace headroom::optim

@@ -7,7 +7,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace loss_scale_test {
 
 TEST(LossScale, IsOffByDefault) {
     LossScale scale;
@@ -74,5 +74,5 @@ TEST(LossScale, RefusesWhatCanNotWork) {
     EXPECT_EQ(scale.value(), 65536.0);
 }
 
-}  // namespace
+}  // namespace loss_scale_test
 }  // namespace headroom::optim

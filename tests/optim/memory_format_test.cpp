@@ -16,7 +16,7 @@
 #include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace memory_format_test {
 
 /// The kernel of a convolution [O, I, kh, kw], and a bias.
 struct Model {
@@ -68,5 +68,5 @@ TEST(MemoryFormatOfParameters, ChangesNeitherATrainingNorAFile) {
     EXPECT_EQ(test::values_of(fresh.parameters), test::values_of(rows.parameters));
 }
 
-}  // namespace
+}  // namespace memory_format_test
 }  // namespace headroom::optim

@@ -18,7 +18,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace misuse_test {
 
 using headroom::test::throws;
 using test::Regression;
@@ -182,5 +182,5 @@ TEST_F(OptimMisuse, ALossOfAnotherContextIsRefusedByName) {
     accumulator.step(0.1);
 }
 
-}  // namespace
+}  // namespace misuse_test
 }  // namespace headroom::optim

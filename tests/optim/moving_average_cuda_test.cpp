@@ -11,7 +11,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace moving_average_cuda_test {
 
 using Doubles = std::vector<double>;
 
@@ -84,5 +84,5 @@ TEST(MovingAverageCuda, WeightsThatAreNotBackAreNoLongerTrained) {
     }
 }
 
-}  // namespace
+}  // namespace moving_average_cuda_test
 }  // namespace headroom::optim

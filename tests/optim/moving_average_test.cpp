@@ -13,7 +13,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace moving_average_test {
 
 using test::Regression;
 using ::testing::HasSubstr;
@@ -210,5 +210,5 @@ TEST(MovingAverage, TakesWhatTheRehearsalSaysAndCountsAsState) {
     EXPECT_EQ(run(Context::dry(Context::cpu({.threads = 1}).profile())), real);
 }
 
-}  // namespace
+}  // namespace moving_average_test
 }  // namespace headroom::optim

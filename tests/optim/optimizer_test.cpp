@@ -11,7 +11,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace optimizer_test {
 
 using test::read;
 using test::Regression;
@@ -297,5 +297,5 @@ TEST(OptimizerStep, DoesNothingWhereEverythingIsFrozen) {
     EXPECT_TRUE(optimizer.state_dict().arrays.empty());
 }
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace headroom::optim

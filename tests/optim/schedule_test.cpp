@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace schedule_test {
 
 /// nanoGPT's `get_lr`, line by line.
 double nano_gpt(std::int64_t it, double rate, double minimum, double warmup, double decay) {
@@ -61,5 +61,5 @@ TEST(Schedule, RefusesToFallWithinNoSteps) {
     }
 }
 
-}  // namespace
+}  // namespace schedule_test
 }  // namespace headroom::optim

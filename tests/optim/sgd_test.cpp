@@ -6,7 +6,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace sgd_test {
 
 using test::Regression;
 using test::write;
@@ -81,5 +81,5 @@ TEST(Sgd, RefusesHyperParametersOutOfRange) {
     EXPECT_THROW(Sgd(model.parameters, {.nesterov = true}), Error);
 }
 
-}  // namespace
+}  // namespace sgd_test
 }  // namespace headroom::optim

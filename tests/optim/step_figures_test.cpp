@@ -14,7 +14,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace step_figures_test {
 
 using headroom::test::throws;
 using test::Regression;
@@ -149,5 +149,5 @@ TEST(StepFigures, Misuse) {
         throws<Error>("two figures have the name \"a\""));
 }
 
-}  // namespace
+}  // namespace step_figures_test
 }  // namespace headroom::optim

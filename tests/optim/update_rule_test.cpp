@@ -20,7 +20,7 @@
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom::optim {
-namespace {
+namespace update_rule_test {
 
 using test::Regression;
 using ::testing::UnorderedElementsAre;
@@ -190,5 +190,5 @@ TEST(UpdateRules, RefuseNumbersThatCannotBeAndGroupsOfTheirOwn) {
     EXPECT_THAT([&] { Optimizer(model.parameters, nullptr); }, test::throws<Error>("an optimizer needs a rule"));
 }
 
-}  // namespace
+}  // namespace update_rule_test
 }  // namespace headroom::optim

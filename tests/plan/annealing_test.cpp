@@ -18,7 +18,7 @@
 #include <headroom/plan/internal/simulation.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace annealing_test {
 
 /// Metropolis et al. 1953, Kirkpatrick et al. 1983.
 std::size_t annealed(const RecordedProgram& program, const Moves& moves, std::size_t steps) {
@@ -75,5 +75,5 @@ TEST(Annealing, FindsNoUNetThatTakesFarLess) {
     }
 }
 
-}  // namespace
+}  // namespace annealing_test
 }  // namespace headroom::plan

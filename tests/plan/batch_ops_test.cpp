@@ -12,7 +12,7 @@
 #include <headroom/plan/planner.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace batch_ops_test {
 
 /// The ops that drew the batch are on the tape, too, and no policy of micro-batches is asked about them.
 TEST(Planner, DecidesAboutTheMicroBatchAloneAndNotAboutWhatMadeItsBatch) {
@@ -42,5 +42,5 @@ TEST(Planner, DecidesAboutTheMicroBatchAloneAndNotAboutWhatMadeItsBatch) {
     EXPECT_LE(plan.peak_bytes_reserved, reserved(recompute_all()));
 }
 
-}  // namespace
+}  // namespace batch_ops_test
 }  // namespace headroom::plan

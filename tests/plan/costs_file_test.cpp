@@ -17,7 +17,7 @@
 #include <headroom/tests/plan/timed_chain.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace costs_file_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -122,5 +122,5 @@ TEST_F(CostsFile, AreRefusedWhereTheyAreDamaged) {
     EXPECT_THAT(with(whole.substr(whole.size() / 2), ""), ThrowsMessage<FileError>(HasSubstr("not costs")));
 }
 
-}  // namespace
+}  // namespace costs_file_test
 }  // namespace headroom::plan

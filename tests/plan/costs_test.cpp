@@ -12,7 +12,7 @@
 #include <headroom/tests/plan/timed_chain.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace costs_test {
 
 constexpr Rates kRates{.operations = 1000, .half_operations = 4000, .bytes = 100, .op_seconds = 0.5};
 
@@ -332,5 +332,5 @@ TEST(Costs, AreOfOneProgram) {
     EXPECT_FALSE(costs.measured());
 }
 
-}  // namespace
+}  // namespace costs_test
 }  // namespace headroom::plan

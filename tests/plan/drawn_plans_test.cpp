@@ -23,7 +23,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace drawn_plans_test {
 
 constexpr std::int64_t kMost = 100;  // different values of each size
 
@@ -130,5 +130,5 @@ TEST(DrawnPlans, OfModelsThatOnceFailed) {
     for (const std::uint64_t seed : {1612, 2815}) check(seed, 4);
 }
 
-}  // namespace
+}  // namespace drawn_plans_test
 }  // namespace headroom::plan

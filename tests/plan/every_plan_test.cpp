@@ -21,7 +21,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace every_plan_test {
 
 constexpr std::uint64_t kDrawn = 12;  // graphs
 
@@ -158,5 +158,5 @@ TEST(EveryPlan, OfTheLeastBytesIsTheSameForAllCosts) {
     }
 }
 
-}  // namespace
+}  // namespace every_plan_test
 }  // namespace headroom::plan

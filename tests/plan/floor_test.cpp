@@ -24,7 +24,7 @@
 #include <headroom/tests/support/small_pages.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace floor_test {
 
 /// Two steps of linear layers of drawn widths, with drawn functions between.
 void train_drawn(Context& context, std::uint64_t seed) {
@@ -84,5 +84,5 @@ TEST(Floor, IsWithinATwentiethOfTheLeastThatOneOfThePlansOfLeastBytesReserves) {
     EXPECT_GT(others, 0) << "the plan of least bytes never reserves a twentieth more than another";
 }
 
-}  // namespace
+}  // namespace floor_test
 }  // namespace headroom::plan

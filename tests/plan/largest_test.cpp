@@ -15,7 +15,7 @@
 #include <headroom/plan/largest.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace largest_test {
 
 TEST(LargestSize, IsTheLastThatFits) {
     for (const std::int64_t least : {1, 3}) {
@@ -88,5 +88,5 @@ TEST(Largest, SizesThatAreTooSmallToBeRunSayNothingOfLargerOnes) {
     EXPECT_EQ(largest_size(1, 100, up_to(2)), std::nullopt);
 }
 
-}  // namespace
+}  // namespace largest_test
 }  // namespace headroom::plan

@@ -18,7 +18,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace plan_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -209,5 +209,5 @@ TEST(Plan, ItsProgramHasNoCastsAndNoPolicies) {
     EXPECT_EQ(program_sha256(ops).size(), 64u);
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace headroom::plan

@@ -24,7 +24,7 @@
 #include <headroom/tests/plan/small_models.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace planner_choice_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -255,5 +255,5 @@ TEST(Planner, DecidesAboutWhatTheWorkloadLeavesOpen) {
     EXPECT_LT(by_policy.floor_bytes(), by_policy.keep_all_bytes());
 }
 
-}  // namespace
+}  // namespace planner_choice_test
 }  // namespace headroom::plan

@@ -16,7 +16,7 @@
 #include <headroom/tests/plan/small_gpt.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace planner_refusals_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -148,5 +148,5 @@ TEST(Planner, RefusesBudgetsThatNoPlanKeepsWithin) {
     }
 }
 
-}  // namespace
+}  // namespace planner_refusals_test
 }  // namespace headroom::plan

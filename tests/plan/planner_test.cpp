@@ -13,7 +13,7 @@
 #include <headroom/tests/plan/small_gpt.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace planner_test {
 
 using testing::HasSubstr;
 
@@ -237,5 +237,5 @@ TEST(Planner, ChangesNoBit) {
     EXPECT_EQ(hash(plan.policy), hash({}));
 }
 
-}  // namespace
+}  // namespace planner_test
 }  // namespace headroom::plan

@@ -29,7 +29,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace search_test {
 
 /// Two steps.
 void train(Context& context, const nn::GptOptions& options, std::int64_t batch) {
@@ -287,5 +287,5 @@ TEST(Search, NoPlanIsBeatenByOneThatRecomputesLess) {
     EXPECT_LE(points.back().peak, kept);
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace headroom::plan

@@ -21,7 +21,7 @@
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::plan {
-namespace {
+namespace simulation_test {
 
 void train_gpt(Context& context) {
     Parameters parameters(context);
@@ -189,5 +189,5 @@ TEST(Simulation, OfOpsThatRunAgainSeveralTimes) {
     EXPECT_GE(*std::max_element(replays.begin(), replays.end()), 3u);
 }
 
-}  // namespace
+}  // namespace simulation_test
 }  // namespace headroom::plan

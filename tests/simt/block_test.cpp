@@ -16,7 +16,7 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
 namespace headroom::simt {
-namespace {
+namespace block_test {
 
 using namespace headroom::kernels::device;
 
@@ -339,5 +339,5 @@ TEST_F(BlockTest, AnIndexErrorIsPublishedWhole) {
     EXPECT_GT(seen, 0u);
 }
 
-}  // namespace
+}  // namespace block_test
 }  // namespace headroom::simt

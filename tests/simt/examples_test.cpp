@@ -8,7 +8,7 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
 namespace headroom::simt {
-namespace {
+namespace examples_test {
 
 constexpr std::int64_t kSizes[] = {1, 31, 33, 1023, 1025};
 #if defined(__SANITIZE_THREAD__)
@@ -137,5 +137,5 @@ TEST_P(Examples, HistogramCountsEverything) {
     });
 }
 
-}  // namespace
+}  // namespace examples_test
 }  // namespace headroom::simt

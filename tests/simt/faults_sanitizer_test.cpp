@@ -9,7 +9,7 @@
 #include <headroom/tests/simt/kernels/faults.hpp>
 
 namespace headroom::simt {
-namespace {
+namespace faults_sanitizer_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -84,5 +84,5 @@ TEST(Bounds, VectorLoadPastTheEndOfGlobalMemoryIsFound) {
         AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("HEADROOM_TEST_SEED=")));
 }
 
-}  // namespace
+}  // namespace faults_sanitizer_test
 }  // namespace headroom::simt

@@ -8,7 +8,7 @@
 #include <headroom/tests/simt/kernels/faults.hpp>
 
 namespace headroom::simt {
-namespace {
+namespace faults_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -121,5 +121,5 @@ TEST(Faults, ShapesThatNoGpuRunsAreRefused) {
                 testing::ThrowsMessage<ShapeError>(HasSubstr("96 threads per block, where the kernel takes 64")));
 }
 
-}  // namespace
+}  // namespace faults_test
 }  // namespace headroom::simt

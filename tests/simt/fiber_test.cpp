@@ -11,7 +11,7 @@
 #if !defined(__SANITIZE_THREAD__)
 
 namespace headroom::simt {
-namespace {
+namespace fiber_test {
 
 /// A fiber that runs a function of the test, which may suspend it.
 template <class Function>
@@ -104,7 +104,7 @@ TEST(Fiber, BeginsAnewAfterItWasAbandoned) {
     EXPECT_EQ(begun, 11);
 }
 
-}  // namespace
+}  // namespace fiber_test
 }  // namespace headroom::simt
 
 #endif

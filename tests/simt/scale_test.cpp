@@ -5,7 +5,7 @@
 #include <headroom/tests/simt/emulator.hpp>
 
 namespace headroom {
-namespace {
+namespace scale_test {
 
 using namespace headroom::kernels::device;
 
@@ -27,5 +27,5 @@ TEST(Scale, IsTheDocumentsExample) {
     for (const float value : x) EXPECT_EQ(value, 2.0f);
 }
 
-}  // namespace
+}  // namespace scale_test
 }  // namespace headroom

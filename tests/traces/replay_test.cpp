@@ -10,7 +10,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::traces {
-namespace {
+namespace replay_test {
 
 Trace recorded(const std::string& name) {
     return read_trace(test::source_path("bench/traces/recorded/" + name + ".trace.gz"));
@@ -88,5 +88,5 @@ TEST(Replay, CountsWhatTheDriverWasAskedForAndNotTheProgramsOwnWaits) {
     EXPECT_EQ(result.whole.reserved, std::size_t{6} << 20);
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace headroom::traces

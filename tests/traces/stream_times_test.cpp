@@ -5,7 +5,7 @@
 #include <headroom/bench/traces/stream_times.hpp>
 
 namespace headroom::traces {
-namespace {
+namespace stream_times_test {
 
 TEST(StreamTimes, StreamsRunSideBySideUntilOneWaits) {
     StreamTimes times;
@@ -44,5 +44,5 @@ TEST(Replay, MemoryThatChangesItsStreamCostsTheOneTheOthersTime) {
     EXPECT_EQ(replay(own.trace()).stretch, 1);
 }
 
-}  // namespace
+}  // namespace stream_times_test
 }  // namespace headroom::traces

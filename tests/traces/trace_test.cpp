@@ -12,7 +12,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::traces {
-namespace {
+namespace trace_test {
 
 using Kind = Operation::Kind;
 using testing::HasSubstr;
@@ -169,5 +169,5 @@ TEST(RecordedTraces, ScriptedOnesAreAsTheirProgramsMakeThem) {
     }
 }
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace headroom::traces

@@ -11,7 +11,7 @@
 #include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::training {
-namespace {
+namespace after_rehearsal_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -140,5 +140,5 @@ TEST(AfterRehearsal, MemoryOfTheHostIsNotTheContexts) {
     EXPECT_STREQ(error_of(OutOfMemory("no page-locked memory", report)).what(), "no page-locked memory");
 }
 
-}  // namespace
+}  // namespace after_rehearsal_test
 }  // namespace headroom::training

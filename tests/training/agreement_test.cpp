@@ -26,7 +26,7 @@
 #include <headroom/version.hpp>
 
 namespace headroom::training {
-namespace {
+namespace agreement_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -346,5 +346,5 @@ TEST(Agreement, ParametersThatAreNoNumbersOnAllAreNoDifference) {
     EXPECT_THAT(lost_on(1), ThrowsMessage<Error>(HasSubstr("the parameters of process 1 are not those of process 0")));
 }
 
-}  // namespace
+}  // namespace agreement_test
 }  // namespace headroom::training

@@ -8,7 +8,7 @@
 #include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::training {
-namespace {
+namespace average_precision_test {
 
 using data::Box;
 using data::ImageObject;
@@ -122,5 +122,5 @@ TEST(AveragePrecisionTest, IsThatOfPycocotools) {
     }
 }
 
-}  // namespace
+}  // namespace average_precision_test
 }  // namespace headroom::training

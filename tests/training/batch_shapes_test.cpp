@@ -12,7 +12,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace batch_shapes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -74,5 +74,5 @@ TEST(BatchShapes, WhatWasNotRehearsedIsNotSaidToFit) {
     EXPECT_EQ(refusal_of(options, 0), "nothing was refused");
 }
 
-}  // namespace
+}  // namespace batch_shapes_test
 }  // namespace headroom::training

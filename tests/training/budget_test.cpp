@@ -19,7 +19,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace budget_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -444,5 +444,5 @@ TEST_F(BudgetTest, RefusesWhatAPlanCanNotFollow) {
     EXPECT_THROW(Trainer(deep(), by_hand).plan(profile), plan::BudgetTooSmall);
 }
 
-}  // namespace
+}  // namespace budget_test
 }  // namespace headroom::training

@@ -29,7 +29,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace context_settings_test {
 
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
@@ -391,5 +391,5 @@ TEST(ContextSettings, MembersAreAllConsidered) {
     EXPECT_THAT(members, UnorderedElementsAreArray(considered));
 }
 
-}  // namespace
+}  // namespace context_settings_test
 }  // namespace headroom::training

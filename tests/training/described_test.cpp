@@ -21,7 +21,7 @@
 #include <headroom/training/session.hpp>
 
 namespace headroom::training {
-namespace {
+namespace described_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -144,5 +144,5 @@ TEST_F(DescribedTraining, AnotherOptimizerIsRefused) {
     }
 }
 
-}  // namespace
+}  // namespace described_test
 }  // namespace headroom::training

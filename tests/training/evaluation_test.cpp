@@ -12,7 +12,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace evaluation_test {
 
 struct Seen {
     std::vector<float> weights;
@@ -76,5 +76,5 @@ TEST(Evaluation, OfAValidationAndOfTheEndIsOfTheAveragedWeights) {
     }
 }
 
-}  // namespace
+}  // namespace evaluation_test
 }  // namespace headroom::training

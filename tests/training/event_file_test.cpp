@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 
 namespace headroom::training {
-namespace {
+namespace event_file_test {
 
 using namespace std::string_literals;
 using testing::StartsWith;
@@ -79,5 +79,5 @@ TEST(EventFileTest, AFolderThatCannotBeIsAnError) {
     std::filesystem::remove(file);
 }
 
-}  // namespace
+}  // namespace event_file_test
 }  // namespace headroom::training

@@ -22,7 +22,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace event_points_test {
 
 /// By tag: values by step.
 using Points = std::map<std::string, std::map<std::int64_t, float>>;
@@ -197,5 +197,5 @@ TEST(EventPoints, OfAResumedTrainingAreThoseOfAWholeOne) {
     EXPECT_EQ(points_in(options.tensorboard, 4), whole);
 }
 
-}  // namespace
+}  // namespace event_points_test
 }  // namespace headroom::training

@@ -26,7 +26,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace figures_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -258,5 +258,5 @@ TEST(FiguresOfMemory, AreTheSizesOfTheModelAndOfItsOptimizersState) {
     expect(forecast(adamw(), 0.5), 3);
 }
 
-}  // namespace
+}  // namespace figures_test
 }  // namespace headroom::training

@@ -11,7 +11,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace growth_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -68,5 +68,5 @@ TEST(Growth, IsSaid) {
     }
 }
 
-}  // namespace
+}  // namespace growth_test
 }  // namespace headroom::training

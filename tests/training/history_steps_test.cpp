@@ -15,7 +15,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace history_steps_test {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -90,5 +90,5 @@ TEST(HistorySteps, AStepThatFailedKeepsItsNumber) {
     EXPECT_THAT(steps_of(Marking::kLoss, context), ElementsAre(Pair(1, 2), Pair(2, 3), Pair(3, 2)));
 }
 
-}  // namespace
+}  // namespace history_steps_test
 }  // namespace headroom::training

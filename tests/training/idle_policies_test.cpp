@@ -12,7 +12,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace idle_policies_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -85,5 +85,5 @@ TEST(IdlePolicies, OfNoModuleAreRefused) {
                 ThrowsMessage<Error>(HasSubstr("policy: the pattern \"block.*\" fits no module")));
 }
 
-}  // namespace
+}  // namespace idle_policies_test
 }  // namespace headroom::training

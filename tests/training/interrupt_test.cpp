@@ -12,7 +12,7 @@
 #include <headroom/training/interrupt.hpp>
 
 namespace headroom::training {
-namespace {
+namespace interrupt_test {
 
 using ::testing::ExitedWithCode;
 using ::testing::KilledBySignal;
@@ -104,5 +104,5 @@ TEST(InterruptTest, LeavesSignalsAsTheyWere) {
     EXPECT_EXIT(release(), KilledBySignal(SIGHUP), "");
 }
 
-}  // namespace
+}  // namespace interrupt_test
 }  // namespace headroom::training

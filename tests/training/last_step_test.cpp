@@ -25,7 +25,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace last_step_test {
 
 using ::testing::HasSubstr;
 
@@ -242,5 +242,5 @@ TEST(LastStep, OfAStateThatIsTooLargeNoneIsKept) {
     }
 }
 
-}  // namespace
+}  // namespace last_step_test
 }  // namespace headroom::training

@@ -28,7 +28,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace late_failures_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -321,5 +321,5 @@ TEST(LateFailures, OfMoreStepsThanAreKeptTheLastOnesAreTold) {
                 ThrowsMessage<Error>(AllOf(HasSubstr("step 50: the loss is not finite"), HasSubstr("of unlucky"))));
 }
 
-}  // namespace
+}  // namespace late_failures_test
 }  // namespace headroom::training

@@ -20,7 +20,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace limits_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -299,5 +299,5 @@ TEST_F(Limits, ATrainingWhosePeakIsBehindItsStepsIsRefusedBeforehand) {
     }
 }
 
-}  // namespace
+}  // namespace limits_test
 }  // namespace headroom::training

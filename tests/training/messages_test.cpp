@@ -25,7 +25,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace messages_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -317,5 +317,5 @@ TEST_F(Printed, WhatIsSavedInAStepIsNamedByTheStepBefore) {
     EXPECT_THAT(text, HasSubstr("interrupted after step 4\n"));
 }
 
-}  // namespace
+}  // namespace messages_test
 }  // namespace headroom::training

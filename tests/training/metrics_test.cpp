@@ -14,7 +14,7 @@
 #include <headroom/training/say.hpp>
 
 namespace headroom::training {
-namespace {
+namespace metrics_test {
 
 using Labels = std::vector<std::int32_t>;
 using Classes = std::vector<std::int64_t>;
@@ -131,5 +131,5 @@ TEST(SizeText, HasBothForms) {
     EXPECT_EQ(size_text(24'612'345), "24.6 MB (24612345 bytes)");
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace headroom::training

@@ -19,7 +19,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace micro_batches_test {
 
 constexpr std::int64_t kTokens = 40;
 
@@ -102,5 +102,5 @@ TEST(MicroBatches, ThatFillNoStepAtAnEpochsEndCountForTheNextOne) {
     EXPECT_EQ(steps_of(3, 11), 2);
 }
 
-}  // namespace
+}  // namespace micro_batches_test
 }  // namespace headroom::training

@@ -23,7 +23,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace planned_training_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -320,5 +320,5 @@ TEST_F(PlannedTraining, IsLimitedToTheBudgetThatItsPlanWasMadeFor) {
     }
 }
 
-}  // namespace
+}  // namespace planned_training_test
 }  // namespace headroom::training

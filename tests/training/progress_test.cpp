@@ -10,7 +10,7 @@
 #include <headroom/tests/training/hand_clock.hpp>
 
 namespace headroom::training {
-namespace {
+namespace progress_test {
 
 using testing::StartsWith;
 
@@ -107,5 +107,5 @@ TEST(ProgressTest, BigNumbersStayInTheirColumns) {
               "step 1/2  loss 1.000e+30  left 3d 2h  1250.0M tokens/s  peak 80.0 GB");
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace headroom::training

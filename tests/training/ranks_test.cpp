@@ -26,7 +26,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace ranks_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -325,5 +325,5 @@ TEST(TrainerOfRanks, NamesTheFirstMicroBatchThatIsNotFinite) {
                 ThrowsMessage<Error>(HasSubstr("the first output that was not finite is that of earlier")));
 }
 
-}  // namespace
+}  // namespace ranks_test
 }  // namespace headroom::training

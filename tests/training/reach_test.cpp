@@ -9,7 +9,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace reach_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -47,5 +47,5 @@ TEST(Reach, ALossThatReachesNoneOfTheParametersIsRefused) {
     }
 }
 
-}  // namespace
+}  // namespace reach_test
 }  // namespace headroom::training

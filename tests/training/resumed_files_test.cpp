@@ -22,7 +22,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace resumed_files_test {
 
 using ::testing::ElementsAre;
 
@@ -155,5 +155,5 @@ TEST_F(ResumedFiles, ALogHasAllStepsBeforeABatchThatCanNotBeRead) {
     }
 }
 
-}  // namespace
+}  // namespace resumed_files_test
 }  // namespace headroom::training

@@ -14,7 +14,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace shared_context_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -106,5 +106,5 @@ TEST(SharedContext, TrainingsOfOneNameAreRefused) {
                 ThrowsMessage<Error>(HasSubstr(R"(a training's .parameters = "critic")")));
 }
 
-}  // namespace
+}  // namespace shared_context_test
 }  // namespace headroom::training

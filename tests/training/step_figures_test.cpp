@@ -20,7 +20,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace step_figures_test {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
@@ -156,5 +156,5 @@ TEST(TaskFigures, AreTheSameForAnyNumberOfRanksWhichHaveTheSameNames) {
     EXPECT_THAT([&] { dist::run_ranks(2, other_names); }, ThrowsMessage<Error>(HasSubstr("figures: process 1 has")));
 }
 
-}  // namespace
+}  // namespace step_figures_test
 }  // namespace headroom::training

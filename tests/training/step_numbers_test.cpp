@@ -17,7 +17,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace step_numbers_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -90,5 +90,5 @@ TEST(StepNumbers, OfAStepThatIsComputedAgainToExplainItAreItsOwn) {
     EXPECT_EQ(told.back(), 1);
 }
 
-}  // namespace
+}  // namespace step_numbers_test
 }  // namespace headroom::training

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace headroom::training {
-namespace {
+namespace throughput_test {
 
 constexpr double kUnits = 100;  // of a step, which takes 10 ms: 10,000 per second
 
@@ -59,5 +59,5 @@ TEST(ThroughputTest, LeavesOutWhatIsNoStep) {
     EXPECT_DOUBLE_EQ(throughput.seconds(), 0.1);
 }
 
-}  // namespace
+}  // namespace throughput_test
 }  // namespace headroom::training

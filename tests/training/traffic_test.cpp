@@ -17,7 +17,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace traffic_test {
 
 constexpr std::int64_t kSteps = 3;
 
@@ -164,5 +164,5 @@ TEST(RanksRehearsed, AreEachAsOneThatIsRehearsedAloneAndAsMeasured) {
     }
 }
 
-}  // namespace
+}  // namespace traffic_test
 }  // namespace headroom::training

@@ -30,7 +30,7 @@
 #include <headroom/training/endless_task.hpp>
 
 namespace headroom::training {
-namespace {
+namespace trainer_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -447,5 +447,5 @@ TEST(TrainerOfALossThatIsNotFinite, SaysThatItIsTheLoss) {
                 ThrowsMessage<Error>(HasSubstr("every module's output was finite, and the loss of them was not")));
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace headroom::training

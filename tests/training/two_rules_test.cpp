@@ -13,7 +13,7 @@
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
-namespace {
+namespace two_rules_test {
 
 /// Some layers by SGD, which keeps a velocity, and the rest by AdamW.
 TrainerOptions options(std::int64_t batch = test::kDeepBatch) {
@@ -94,5 +94,5 @@ TEST(TrainerOfTwoRules, HasOneResultForAnyNumberOfRanksThatShareItsState) {
     EXPECT_EQ(states, std::vector<std::string>(2, alone.state_sha256));
 }
 
-}  // namespace
+}  // namespace two_rules_test
 }  // namespace headroom::training
