@@ -51,6 +51,7 @@ class CheckIncludes(unittest.TestCase):
         self.fails("kernels/map/map.cpp", '#include "core/tensor.hpp"')
 
     def test_libraries_know_neither_tests_nor_examples(self):
+        self.fails("kernels/device/emulated_device.cpp", "#include <headroom/tests/simt/emulator.hpp>")
         self.fails("core/tensor.cpp", "#include <headroom/tests/support/seed.hpp>")
         self.fails("nn/gpt.cpp", "#include <headroom/examples/cli/flags.hpp>")
 
