@@ -101,7 +101,7 @@ if(headroom_device_code)
 endif()
 
 # Sources named cuda_* are for builds with CUDA, in kernels/ for those that nvcc compiles, and without_cuda.cpp is for the
-# others; emulated_* are the emulator's, and tests of it: takes out of the list what this build lacks.
+# others. Tests of kernels named emulated_* are the emulator's. Takes out of the list what this build lacks.
 function(headroom_filter_cuda list)
     set(kept ${${list}})
     if(NOT HEADROOM_HAS_CUDA)
@@ -112,7 +112,6 @@ function(headroom_filter_cuda list)
     else()
         list(FILTER kept EXCLUDE REGEX "kernels/([^/]*/)?cuda_[^/]*\\.cpp$")  # and tests of them
     endif()
-    list(FILTER kept EXCLUDE REGEX "kernels/[^/]*/emulated_[^/]*\\.cpp$")
     if(HEADROOM_CUDA_KERNELS)
         list(FILTER kept EXCLUDE REGEX "kernels/emulated_[^/]*_test\\.cpp$")
     endif()

@@ -47,8 +47,9 @@ function(headroom_nvcc_check target)
     add_custom_target(${target} ALL DEPENDS ${cubins})
 endfunction()
 
-# headroom_simt: the emulator. headroom_emulated_kernels: the CUDA side of kernels/ for it. Objects, so that they
-# come before what stands in for them in the library (kernels/without_cuda.cpp). Nothing that is installed needs it.
+# headroom_simt: the emulator. headroom_emulated_kernels: the CUDA side of kernels/ for it, and the device and libraries
+# that stand in for CUDA's there (tests/simt/gpu). Objects, so that they come before what stands in for them in the library
+# (kernels/without_cuda.cpp). Nothing that is installed needs it.
 function(headroom_simt)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
     list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -64,7 +65,7 @@ function(headroom_simt)
     if(HEADROOM_CUDA_EMULATED)
         set(folder ${PROJECT_SOURCE_DIR}/kernels)
         file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*/*.cu)
-        file(GLOB sources CONFIGURE_DEPENDS ${folder}/*/emulated_*.cpp ${folder}/*/without_cudnn.cpp)
+        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/gpu/*.cpp ${folder}/*/without_cudnn.cpp)
         add_library(headroom_emulated_kernels OBJECT ${sources})
         headroom_compile_options(headroom_emulated_kernels)
         headroom_device_sources(headroom_emulated_kernels ${kernels})

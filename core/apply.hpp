@@ -17,7 +17,7 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/op.hpp>
-#include <headroom/core/tape/internal/record.hpp>
+#include <headroom/core/tape/record.hpp>
 #include <headroom/core/tensor.hpp>
 
 namespace headroom {

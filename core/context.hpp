@@ -23,7 +23,7 @@
 
 #include <headroom/core/group.hpp>
 #include <headroom/core/state_dict.hpp>
-#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/kernels/device/gpu_model.hpp>
 #include <headroom/kernels/random/random.hpp>

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <headroom/core/array.hpp>
-#include <headroom/core/tape/internal/value.hpp>
+#include <headroom/core/tape/value.hpp>
 #include <headroom/core/tensor_index.hpp>
 
 namespace headroom {

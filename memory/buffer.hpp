@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <headroom/memory/device_memory.hpp>
-#include <headroom/memory/internal/storage.hpp>
+#include <headroom/memory/storage.hpp>
 
 namespace headroom::memory {
 

@@ -10,7 +10,10 @@
 #include <headroom/core/state_counter.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
+#include <headroom/optim/internal/gradient_exchange.hpp>
 #include <headroom/optim/internal/gradients.hpp>
+#include <headroom/optim/internal/step_graphs.hpp>
+#include <headroom/optim/internal/step_ledger.hpp>
 
 namespace headroom::optim {
 
@@ -57,7 +60,8 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
       optimizer_(checked(optimizer, parameters, options)),
       group_(parameters.context().group()),
       options_(std::move(options)),
-      ledger_(parameters.context(), options_.scale, options_.kept_results, options_.figures) {
+      ledger_(
+          std::make_unique<StepLedger>(parameters.context(), options_.scale, options_.kept_results, options_.figures)) {
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
     if (graphs && group_)
@@ -66,10 +70,10 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
         if (graphs)
             throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
     }
-    if (group_ || parameters.shard() == Shard::gradients) exchange_.emplace(parameters);
+    if (group_ || parameters.shard() == Shard::gradients) exchange_ = std::make_unique<GradientExchange>(parameters);
     listen();
     if (graphs) {
-        graphs_.emplace(parameters.context());
+        graphs_ = std::make_unique<StepGraphs>(parameters.context());
         parameters.hold_gradients();
     }
 }
@@ -99,7 +103,7 @@ Loss GradientAccumulator::forward(const Forward& work) {
     const std::uint64_t counter = context.random_counter();
     phase_ = Phase::running;
     host_terms_.assign(1, std::nullopt);
-    ledger_.begin_micro_batch();
+    ledger_->begin_micro_batch();
     try {
         Loss loss = [&] {
             const MicroBatchScope scope(context);
@@ -120,7 +124,7 @@ void GradientAccumulator::figure(std::string_view name, const Loss& figure) {
     if (phase_ != Phase::running)
         throw Error(fmt::format("accumulator: the figure \"{}\" is of a micro-batch; tell it from within one", name));
     check_one_context("accumulator", parameters_.context(), figure.sum().context());
-    ledger_.figure(name, figure);
+    ledger_->figure(name, figure);
     host_terms_.push_back(counted_by_host(figure));
 }
 
@@ -166,15 +170,15 @@ void GradientAccumulator::run(const Forward& work) {
         phase_ = Phase::broken;  // unless all of this succeeds
         host_terms_.front() = counted_by_host(loss);
         if (group_) {
-            ledger_.add_round(*group_, &loss, micro_batches_ == 0, present(micro_batches_));
+            ledger_->add_round(*group_, &loss, micro_batches_ == 0, present(micro_batches_));
         } else {
-            ledger_.add(loss, micro_batches_ == 0);
+            ledger_->add(loss, micro_batches_ == 0);
         }
         sum = loss.sum();
     }
     try {
         if (exchanges()) exchange_->begin_round(micro_batches_ == 0, present(micro_batches_));
-        context.tape().backward(sum, ledger_.seed(), [this] {
+        context.tape().backward(sum, ledger_->seed(), [this] {
             if (exchange_) exchange_->end_round();
         });
     } catch (...) {
@@ -186,7 +190,7 @@ void GradientAccumulator::run(const Forward& work) {
     ++micro_batches_;
 }
 
-StepGraphs::Kind GradientAccumulator::kind(const void* work, std::span<const Tensor> inputs) const {
+StepGraphKind GradientAccumulator::kind(const void* work, std::span<const Tensor> inputs) const {
     Context& context = parameters_.context();
     return {.work = work,
             .inputs = StepGraphs::forms(inputs),
@@ -200,7 +204,7 @@ StepGraphs::Kind GradientAccumulator::kind(const void* work, std::span<const Ten
 
 /// Makes the entry's graph, if one can be made; the device has done nothing afterwards. `failed`: the phase where
 /// `work` throws.
-void GradientAccumulator::capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work) {
+void GradientAccumulator::capture(StepGraphEntry& entry, Phase failed, const std::function<void()>& work) {
     const std::int64_t before = micro_batches_;
     const auto go_back = [&](Phase phase) {
         micro_batches_ = before;
@@ -231,7 +235,7 @@ void GradientAccumulator::accumulate(const GraphedWork& work, std::span<Tensor> 
         graphs_->refuse("an input of a micro-batch requires a gradient");
         return run([&] { return call(inputs); });
     }
-    StepGraphs::Entry& entry = graphs_->entry(kind(&call, inputs));
+    StepGraphEntry& entry = graphs_->entry(kind(&call, inputs));
     if (entry.refused) return run([&] { return call(inputs); });
     if (entry.inputs.empty()) graphs_->make_inputs(entry, inputs);
     graphs_->copy_inputs(entry, inputs);
@@ -331,7 +335,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
         participate_in_last_round();
     }
     optimizer_.begin_step(learning_rate);
-    StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
+    StepGraphEntry* const entry = graphs_ ? &graphs_->entry(kind(this, {})) : nullptr;
     if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
         capture(*entry, Phase::ready, [&] { end_step(); });
     }
@@ -344,7 +348,7 @@ void GradientAccumulator::finish_step(double learning_rate) {
     }
     optimizer_.end_step();
     if (!options_.keep_gradients) parameters_.zero_grad();
-    ledger_.end_step();
+    ledger_->end_step();
     if (group_) context.set_random_counter(first_counter_ + static_cast<std::uint64_t>(plan_->micro_batches));
     close();
     numbered_ = false;
@@ -359,7 +363,7 @@ bool GradientAccumulator::exchanges() const {
 /// In which other ranks have a micro-batch, and this one has none.
 void GradientAccumulator::participate_in_last_round() {
     const int with = present(micro_batches_);
-    ledger_.add_round(*group_, nullptr, false, with);
+    ledger_->add_round(*group_, nullptr, false, with);
     exchange_->participate_in_round(with);
     parameters_.context().tape().participate();
 }
@@ -367,9 +371,9 @@ void GradientAccumulator::participate_in_last_round() {
 /// The device's share of a step.
 void GradientAccumulator::end_step() {
     if (!exchange_) parameters_.fill_unreached();
-    sum_of_squared_gradients(parameters_, ledger_.squared_gradients());
-    ledger_.decide(options_.clip, options_.stop_when_diverged);
-    optimizer_.update_all(ledger_.multiplier());
+    sum_of_squared_gradients(parameters_, ledger_->squared_gradients());
+    ledger_->decide(options_.clip, options_.stop_when_diverged);
+    optimizer_.update_all(ledger_->multiplier());
 }
 
 void GradientAccumulator::close() {
@@ -384,9 +388,17 @@ void GradientAccumulator::reset() {
     if (group_ && (plan_ || micro_batches_ > 0)) parameters_.context().set_random_counter(first_counter_);
     if (exchange_) exchange_->abandon();
     parameters_.zero_grad();
-    ledger_.forget_step();
+    ledger_->forget_step();
     close();
 }
+
+StepResult GradientAccumulator::result() const { return ledger_->result(); }
+
+std::vector<StepResult> GradientAccumulator::results(std::int64_t leave) { return ledger_->results(leave); }
+
+std::int64_t GradientAccumulator::unread() const { return ledger_->unread(); }
+
+LossScale GradientAccumulator::loss_scale() const { return ledger_->loss_scale(); }
 
 void GradientAccumulator::check_between_steps(const char* what) const {
     if (micro_batches_ == 0 && phase_ != Phase::running) return;
@@ -409,7 +421,7 @@ StateDict GradientAccumulator::state_dict() const {
 
 void GradientAccumulator::restore(const StateValues& values) {
     check_between_steps("resuming");
-    ledger_.set_loss_scale(
+    ledger_->set_loss_scale(
         {state_value<double>(values, value_name("loss_scale")), state_counter(values, value_name("good_steps"))});
 }
 

@@ -51,14 +51,17 @@
 #include <vector>
 
 #include <headroom/core/loss.hpp>
-#include <headroom/optim/internal/gradient_exchange.hpp>
-#include <headroom/optim/internal/step_graphs.hpp>
-#include <headroom/optim/internal/step_ledger.hpp>
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/step_result.hpp>
 
 namespace headroom::optim {
+
+class GradientExchange;
+class StepGraphs;
+struct StepGraphEntry;
+struct StepGraphKind;
+class StepLedger;
 
 struct GradientAccumulatorOptions {
     double clip = 0;       ///< largest gradient norm of the mean loss; 0: no clipping
@@ -182,13 +185,13 @@ class GradientAccumulator {
 
     /// The result of the last step. Waits until the device has finished it. Zeros in a dry context. Errors: Error
     /// before the first step.
-    StepResult result() const { return ledger_.result(); }
+    StepResult result() const;
     /// The results of the steps since the last call, oldest first; the last `kept_results` if there are more. The
     /// results of the last `leave` steps are left for later calls. Waits for the device once, but not for the steps
     /// left: a GPU works on these while the host reads the results.
-    std::vector<StepResult> results(std::int64_t leave = 0) { return ledger_.results(leave); }
+    std::vector<StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
-    std::int64_t unread() const { return ledger_.unread(); }
+    std::int64_t unread() const;
 
     /// Drops the gradients and terms since the last step.
     void reset();
@@ -197,7 +200,7 @@ class GradientAccumulator {
     std::int64_t micro_batches() const { return micro_batches_; }
 
     /// Reads the loss scale from the device and waits for it; in a dry context, the scale that was set.
-    LossScale loss_scale() const { return ledger_.loss_scale(); }
+    LossScale loss_scale() const;
 
     /// Values "accumulator.loss_scale" and "accumulator.good_steps"; if the parameters have a name, it follows
     /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
@@ -210,8 +213,8 @@ class GradientAccumulator {
 
     using Forward = std::function<Loss()>;
     void run(const Forward& work);
-    StepGraphs::Kind kind(const void* work, std::span<const Tensor> inputs) const;
-    void capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work);
+    StepGraphKind kind(const void* work, std::span<const Tensor> inputs) const;
+    void capture(StepGraphEntry& entry, Phase failed, const std::function<void()>& work);
     void check_ready() const;
     static void check_inputs(std::size_t taken, std::size_t given);
     bool in_last() const { return plan_ && micro_batches_ + 1 == own_micro_batches(); }
@@ -234,16 +237,16 @@ class GradientAccumulator {
     Optimizer& optimizer_;
     Group* group_;  ///< null with one process
     GradientAccumulatorOptions options_;
-    StepLedger ledger_;
-    std::optional<StepGraphs> graphs_;
-    std::optional<GradientExchange> exchange_;
+    std::unique_ptr<StepLedger> ledger_;
+    std::unique_ptr<StepGraphs> graphs_;          ///< null without graphs
+    std::unique_ptr<GradientExchange> exchange_;  ///< null unless gradients are exchanged or sharded
     std::function<void(const GradientSegment&)> listener_;
     std::optional<StepPlan> plan_;  ///< of the current step, if it was announced
     Phase phase_ = Phase::ready;
-    std::int64_t micro_batches_ = 0;    ///< of this rank
-    bool numbered_ = false;             ///< the memory history has this step
-    std::uint64_t first_counter_ = 0;   ///< the random counter of the step's micro-batch 0
-    StepGraphs::HostTerms host_terms_;  ///< of the last micro-batch
+    std::int64_t micro_batches_ = 0;                 ///< of this rank
+    bool numbered_ = false;                          ///< the memory history has this step
+    std::uint64_t first_counter_ = 0;                ///< the random counter of the step's micro-batch 0
+    std::vector<std::optional<double>> host_terms_;  ///< of the last micro-batch
 };
 
 }  // namespace headroom::optim

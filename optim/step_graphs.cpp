@@ -9,14 +9,14 @@
 
 namespace headroom::optim {
 
-StepGraphs::Entry& StepGraphs::entry(const Kind& kind) {
-    std::erase_if(entries_, [&](const Entry& entry) { return entry.kind.settings != kind.settings; });
+StepGraphEntry& StepGraphs::entry(const StepGraphKind& kind) {
+    std::erase_if(entries_, [&](const StepGraphEntry& entry) { return entry.kind.settings != kind.settings; });
     const auto found =
-        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.kind == kind; });
+        std::find_if(entries_.begin(), entries_.end(), [&](const StepGraphEntry& entry) { return entry.kind == kind; });
     return found != entries_.end() ? *found : entries_.emplace_back(kind);
 }
 
-void StepGraphs::capture(Entry& entry, const std::function<void()>& work) {
+void StepGraphs::capture(StepGraphEntry& entry, const std::function<void()>& work) {
     try {
         if (!memory_) memory_.emplace(context_);
         entry.graph = std::make_unique<WorkGraph>(*memory_, work);
@@ -28,18 +28,18 @@ void StepGraphs::capture(Entry& entry, const std::function<void()>& work) {
     }
     entry.refused = true;
     entry.inputs.clear();
-    const auto has_graph = [](const Entry& other) { return other.graph != nullptr; };
+    const auto has_graph = [](const StepGraphEntry& other) { return other.graph != nullptr; };
     if (std::none_of(entries_.begin(), entries_.end(), has_graph)) memory_.reset();  // others may have its pages
 }
 
-void StepGraphs::make_inputs(Entry& entry, std::span<const Tensor> inputs) const {
+void StepGraphs::make_inputs(StepGraphEntry& entry, std::span<const Tensor> inputs) const {
     for (const Tensor& input : inputs) {
         entry.inputs.push_back(context_.from_array(
             context_.exec().empty_like(input.shape(), input.strides(), input.dtype(), Category::inputs)));
     }
 }
 
-void StepGraphs::copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const {
+void StepGraphs::copy_inputs(const StepGraphEntry& entry, std::span<const Tensor> inputs) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const View from = inputs[i].array().view(), to = entry.inputs[i].array().view();
         context_.exec().launch([&](auto& stream) { kernels::copy(stream, from, to); });
@@ -55,7 +55,7 @@ std::vector<std::pair<Geometry, Dtype>> StepGraphs::forms(std::span<const Tensor
     return forms;
 }
 
-void StepGraphs::check_terms(const Entry& entry, const HostTerms& terms) {
+void StepGraphs::check_terms(const StepGraphEntry& entry, const HostTerms& terms) {
     if (terms == entry.host_terms) return;
     const auto text = [](std::optional<double> number) {
         return number ? fmt::format("{}", *number) : "on the device";

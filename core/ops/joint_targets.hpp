@@ -11,7 +11,7 @@
 
 #include <headroom/core/exec.hpp>
 #include <headroom/core/grad_sink.hpp>
-#include <headroom/core/internal/inline_list.hpp>
+#include <headroom/core/inline_list.hpp>
 #include <headroom/kernels/gradient_target.hpp>
 
 namespace headroom {

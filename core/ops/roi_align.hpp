@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>
-#include <headroom/kernels/roi_align/internal/region.hpp>
+#include <headroom/kernels/roi_align/roi_align.hpp>
 
 namespace headroom {
 

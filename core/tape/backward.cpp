@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/internal/inline_list.hpp>
-#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/inline_list.hpp>
+#include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>

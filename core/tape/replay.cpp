@@ -1,8 +1,8 @@
 // Running records forward again for values that backward wants and that were dropped.
 #include <algorithm>
 
-#include <headroom/core/internal/inline_list.hpp>
-#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/inline_list.hpp>
+#include <headroom/core/tape/tape.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {

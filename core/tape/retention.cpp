@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/tape/tape.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/internal/inline_list.hpp>
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
 

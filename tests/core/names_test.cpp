@@ -5,7 +5,7 @@
 #include <headroom/core/op.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
-#include <headroom/core/tape/internal/record.hpp>
+#include <headroom/core/tape/record.hpp>
 
 using namespace headroom;
 

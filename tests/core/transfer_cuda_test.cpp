@@ -9,7 +9,7 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom {
 namespace transfer_cuda_test {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::test {
 

@@ -17,8 +17,8 @@
 #include <headroom/dist/nccl.hpp>
 #include <headroom/dist/threads.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/tests/data/any_order.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::test {
 

@@ -17,6 +17,7 @@
 #include <headroom/core/gradcheck.hpp>
 #include <headroom/core/graph.hpp>
 #include <headroom/core/group.hpp>
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/loss.hpp>
 #include <headroom/core/named_array.hpp>
 #include <headroom/core/nearest.hpp>
@@ -39,6 +40,9 @@
 #include <headroom/core/state_counter.hpp>
 #include <headroom/core/state_dict.hpp>
 #include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/record.hpp>
+#include <headroom/core/tape/tape.hpp>
+#include <headroom/core/tape/value.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/core/tensor_index.hpp>
 #include <headroom/core/transfer.hpp>
@@ -130,6 +134,12 @@ void group_example(Context& context, Array gradients, std::string host_name) {
         all_reduce(context.exec(), *group, gradients);
         const std::vector<std::string> hosts = all_gather(*group, host_name);
     }
+}
+
+void inline_list_example(std::span<const Slot> slots, std::size_t count, Array (*array_of)(const Slot&)) {
+    InlineList<Array, 4> inputs;
+    inputs.reserve(count);
+    for (const Slot& slot : slots) inputs.emplace_back(array_of(slot));
 }
 
 void loss_example(const Model& model, optim::GradientAccumulator& accumulator, Tensor logits, Tensor targets,
@@ -228,6 +238,23 @@ void policy_example(Context& context) {
     });
 }
 
+void record_example(Record& record, Exec& exec, std::span<const Array> inputs, Array* outputs, Array* saved) {
+    record.op->forward(exec, record.attrs, inputs, outputs, saved);
+}
+
+void tape_example(Tape& tape, const OpTable& table, ops::Arange::Attrs attrs, std::span<Tensor> inputs,
+                  std::span<Tensor> outputs, std::span<const Tensor> losses, std::span<const double> seeds) {
+    tape.apply(table, &attrs, inputs, outputs);
+    tape.backward(losses, seeds);
+}
+
+void value_example(Tensor x) {
+    Tensor y = gelu(x);
+    Tensor z = mul(y, y);
+    EXPECT_EQ(y.value()->users, 1u);  // not shown
+    EXPECT_EQ(y.value()->pins, 2u);   // not shown
+}
+
 void tensor_example() {
     Context context = Context::cpu();
     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
@@ -271,6 +298,7 @@ TEST(HeaderExamples, OfCoreRun) {
     policy_example(context);
     tensor_example();
     tensor_index_example(x({4, 3}));
+    value_example(x({3}).detach().requires_grad_());
     transfer_example(context.exec(), std::vector<float>(6), {2, 3}, x({2, 3}).array());
 }
 

@@ -27,6 +27,7 @@
 #include <headroom/memory/progress.hpp>
 #include <headroom/memory/shared_library.hpp>
 #include <headroom/memory/statistics.hpp>
+#include <headroom/memory/storage.hpp>
 #include <headroom/memory/stream_id.hpp>
 #include <headroom/memory/tag.hpp>
 
@@ -140,6 +141,12 @@ void statistics_example(DeviceMemory& memory) {
     fmt::print("{} of {} bytes reserved are live\n", statistics.allocated, statistics.reserved);
 }
 
+bool storage_example(memory::Storage* given) {
+    memory::Storage* storage = given;
+    if (storage->owners == 1) return true;
+    return false;
+}
+
 void stream_id_example(DeviceMemory& memory) { memory::Allocation block = memory.allocate(4096, /*stream=*/0, {}); }
 
 void tag_example(DeviceMemory& memory) {
@@ -160,6 +167,8 @@ TEST(HeaderExamples, OfMemoryRun) {
     out_of_memory_example(x({2}));
     progress_example();
     statistics_example(memory);
+    memory::Storage storage{.owners = 1};
+    EXPECT_TRUE(storage_example(&storage));
     tag_example(memory);
 }
 

@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/device/cuda_uuid.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/progress.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::kernels {
 namespace emulated_device_test {

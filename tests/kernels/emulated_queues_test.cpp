@@ -1,5 +1,5 @@
 // The order in which the emulated GPU's queues get their work done.
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 #include <stdexcept>
 #include <string>

@@ -14,11 +14,11 @@
 #include <memory>
 #include <string>
 
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 #include <headroom/tests/kernels/reserved_memory.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::kernels::test {
 

@@ -6,13 +6,13 @@
 
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
-#include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
 #include <headroom/kernels/matmul/internal/gemm.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/elsewhere.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/matmul_sweeps.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
+#include <headroom/tests/simt/gpu/emulated_gemm.hpp>
 #include <headroom/tests/support/seed.hpp>
 
 namespace headroom::kernels {

@@ -5,9 +5,9 @@
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
 #include <headroom/nn/gru.hpp>
 #include <headroom/nn/lstm.hpp>
+#include <headroom/tests/simt/gpu/emulated_gemm.hpp>
 
 namespace headroom::nn {
 namespace recurrent_cuda_test {

@@ -12,13 +12,13 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/any_order.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::optim {
 namespace graphs_cuda_test {

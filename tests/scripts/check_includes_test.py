@@ -51,8 +51,19 @@ class CheckIncludes(unittest.TestCase):
         self.fails("kernels/map/map.cpp", '#include "core/tensor.hpp"')
 
     def test_libraries_know_neither_tests_nor_examples(self):
+        self.fails("kernels/device/emulated_device.cpp", "#include <headroom/tests/simt/emulator.hpp>")
         self.fails("core/tensor.cpp", "#include <headroom/tests/support/seed.hpp>")
         self.fails("nn/gpt.cpp", "#include <headroom/examples/cli/flags.hpp>")
+
+    def test_public_headers_include_no_internal_ones_except_in_kernels(self):
+        internal = "#include <headroom/memory/internal/storage.hpp>"
+        self.fails("memory/buffer.hpp", internal)
+        self.fails("core/ops/relu.hpp", "#include <headroom/kernels/map/internal/loop.hpp>")
+        self.passes("memory/buffer.cpp", internal)
+        self.passes("memory/internal/block.hpp", internal)
+        self.passes("memory/allocator/internal/block.hpp", internal)
+        self.passes("kernels/map/map.hpp", "#include <headroom/kernels/map/internal/loop.hpp>")
+        self.passes("tests/memory/block.hpp", internal)
 
     def test_examples_and_tests_see_the_whole_stack(self):
         self.passes("examples/train_gpt.cpp", "#include <headroom/headroom.hpp>")

@@ -325,7 +325,7 @@ FAULTS = [
         ("complete: at the first use that backward meets", "if (slot.value->storage) ++slot.value->awaited;", "if (slot.value->storage) slot.value->awaited = 1;"),
         ("complete: before the record has run", "        run_backward(record);\n        announce_gradients(record);", "        announce_gradients(record);\n        run_backward(record);"),
         ("complete: never after a failure", "        tape_.await_nothing();\n", "")),
-    *of("steps", "core/tape/internal/value.hpp", "optim_announced_step_test", "*",
+    *of("steps", "core/tape/value.hpp", "optim_announced_step_test", "*",
         ("versions: of the first parameter of an op", "return !storage || (first >= 0 && first < std::max<std::int64_t>(array.numel(), 1));", "return true;"),
         ("versions: of the whole array alone", "return array.buffer.version() + version;", "return array.buffer.version();")),
     *of("steps", "core/parameters.cpp", "optim_announced_step_test", "*",

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include <headroom/memory/allocator/internal/pending.hpp>
-#include <headroom/memory/internal/storage.hpp>
+#include <headroom/memory/storage.hpp>
 #include <headroom/memory/tag.hpp>
 
 namespace headroom::memory {

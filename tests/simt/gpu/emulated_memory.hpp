@@ -11,8 +11,8 @@
 #include <memory>
 #include <mutex>
 
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/driver.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::kernels {
 

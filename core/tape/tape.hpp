@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include <headroom/core/tape/internal/observer.hpp>
-#include <headroom/core/tape/internal/record.hpp>
+#include <headroom/core/tape/observer.hpp>
 #include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/record.hpp>
 
 namespace headroom {
 

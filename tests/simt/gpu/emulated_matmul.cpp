@@ -6,8 +6,8 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
-#include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/tests/simt/gpu/emulated_gemm.hpp>
 
 namespace headroom::kernels {
 

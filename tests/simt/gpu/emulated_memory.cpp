@@ -1,4 +1,4 @@
-#include <headroom/kernels/device/internal/emulated_memory.hpp>
+#include <headroom/tests/simt/gpu/emulated_memory.hpp>
 
 #include <sys/mman.h>
 

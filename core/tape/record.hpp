@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <headroom/core/op.hpp>
-#include <headroom/core/tape/internal/value.hpp>
 #include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/value.hpp>
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 #include <utility>
 

@@ -15,11 +15,11 @@
 
 #include <headroom/kernels/device/cuda_uuid.hpp>
 #include <headroom/kernels/device/gpu_model.hpp>
-#include <headroom/kernels/device/internal/emulated_memory.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
+#include <headroom/tests/simt/gpu/emulated_memory.hpp>
+#include <headroom/tests/simt/gpu/emulated_queues.hpp>
 
 namespace headroom::kernels {
 
