@@ -50,7 +50,7 @@ endfunction()
 # neighbours use as well. The preset `portable` compiles each source by itself, so that each includes what it needs.
 function(headroom_in_batches target)
     if(HEADROOM_UNITY)
-        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
     endif()
 endfunction()
 

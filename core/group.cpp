@@ -38,7 +38,7 @@ std::vector<Group::Extent> to_all(const Group& group, const Group::Extent& exten
     return std::vector<Group::Extent>(static_cast<std::size_t>(group.ranks()), extent);
 }
 
-std::byte* bytes_of(const Array& array) { return static_cast<std::byte*>(array.view().data); }
+std::byte* start_of(const Array& array) { return static_cast<std::byte*>(array.view().data); }
 
 /// The present end of a queue.
 std::unique_ptr<CudaEvent> end_of(CudaDevice& device, CudaQueue queue) {
@@ -165,7 +165,7 @@ PendingReduceScatter begin_reduce_scatter(const Exec& exec, Group& group, const 
     std::vector<std::size_t> received(ranks, 0);
     std::fill_n(received.begin(), present, bytes);
     PendingReduceScatter sum{present, exec.scratch(static_cast<std::size_t>(present) * bytes), nullptr};
-    begin_exchange(exec, group, values.defined() ? bytes_of(values) : nullptr,
+    begin_exchange(exec, group, values.defined() ? start_of(values) : nullptr,
                    values.defined() ? extents : std::vector<Group::Extent>(ranks),
                    static_cast<std::byte*>(sum.received.data()), side_by_side(received));
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) sum.arrived = end_of(*cuda->device, CudaQueue::exchanges);
@@ -186,8 +186,8 @@ void finish_reduce_scatter(const Exec& exec, const PendingReduceScatter& sum, co
 
 void begin_all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares) {
     const std::vector<Group::Extent> extents = extents_of(shares, values.dtype);
-    begin_exchange(exec, group, bytes_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
-                   bytes_of(values), extents);
+    begin_exchange(exec, group, start_of(values), to_all(group, extents[static_cast<std::size_t>(group.rank())]),
+                   start_of(values), extents);
 }
 
 void all_gather(const Exec& exec, Group& group, const Array& values, std::span<const ShardRange> shares) {
@@ -207,8 +207,8 @@ void all_gather_rows(const Exec& exec, Group& group, const Array& rows) {
     const auto ranks = static_cast<std::size_t>(group.ranks());
     const std::size_t bytes = static_cast<std::size_t>(rows.numel()) * kernels::size_of(rows.dtype) / ranks;
     const std::vector<Group::Extent> all = side_by_side(std::vector<std::size_t>(ranks, bytes));
-    begin_exchange(exec, group, bytes_of(rows), to_all(group, all[static_cast<std::size_t>(group.rank())]),
-                   bytes_of(rows), all);
+    begin_exchange(exec, group, start_of(rows), to_all(group, all[static_cast<std::size_t>(group.rank())]),
+                   start_of(rows), all);
     await_exchanges(exec);
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::pair<std::string_view, std::string_view>;  // ours, theirs
 
-constexpr std::array<Names, 3> kOutside{{{"tokens", "wte"}, {"positions", "wpe"}, {"norm", "ln_f"}}};
+constexpr std::array<Names, 3> kOutsideOfBlocks{{{"tokens", "wte"}, {"positions", "wpe"}, {"norm", "ln_f"}}};
 constexpr std::array<Names, 6> kInBlock{{{"norm1", "ln_1"},
                                          {"attention.qkv", "attn.c_attn"},
                                          {"attention.projection", "attn.c_proj"},
@@ -37,7 +37,7 @@ bool is_number(std::string_view text) {
 }
 
 /// Masks that older versions stored, and the head, which is the token table.
-bool is_ignored(std::string_view name) {
+bool is_not_a_weight(std::string_view name) {
     if (name == "lm_head.weight") return true;
     if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
     if (!name.starts_with("h.")) return false;
@@ -78,7 +78,7 @@ std::vector<NamedArray> gpt2_arrays(const Gpt& model, std::string_view prefix, b
 }
 
 /// Without its number of heads and its activation, which tensors don't show. Errors: FileError if it is no such file.
-GptOptions sizes_of(const files::SafetensorsFile& file) {
+GptOptions gpt2_sizes(const files::SafetensorsFile& file) {
     const auto* tokens = find(file, "wte.weight");
     const auto* positions = find(file, "wpe.weight");
     if (!tokens || !positions || tokens->shape.rank() != 2 || positions->shape.rank() != 2) {
@@ -97,7 +97,7 @@ GptOptions sizes_of(const files::SafetensorsFile& file) {
 std::optional<std::int64_t> heads_of(const files::SafetensorsFile& file, const files::ModelConfig& config) {
     const std::optional<std::int64_t> heads = config.count("n_head");
     if (!heads) return heads;
-    const GptOptions sizes = sizes_of(file);
+    const GptOptions sizes = gpt2_sizes(file);
     config.expect_count("n_embd", sizes.width);
     config.expect_count("n_layer", sizes.layers);
     config.expect("model_type", {"gpt2"});
@@ -125,7 +125,7 @@ std::optional<std::string> gpt2_name(std::string_view path) {
     std::string_view module = path.substr(0, last);
     constexpr std::string_view blocks = "blocks.";
     if (!module.starts_with(blocks)) {
-        const auto name = theirs(kOutside, module);
+        const auto name = theirs(kOutsideOfBlocks, module);
         return name ? std::optional(fmt::format("{}.{}", *name, leaf)) : std::nullopt;
     }
     module.remove_prefix(blocks.size());
@@ -151,7 +151,7 @@ files::LoadReport load_gpt2(const std::filesystem::path& path, Gpt& model) {
     expect_tied(file, "lm_head.weight", prefixed ? table : "wte.weight");
     files::LoadReport report =
         files::load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : "", !has_our_layout(file)),
-                           {.ignore = is_ignored});
+                           {.ignore = is_not_a_weight});
     model.parameters().mark_changed();
     return report;
 }
@@ -169,7 +169,7 @@ GptOptions gpt2_sizes(const std::filesystem::path& path) {
     constexpr std::int64_t head_width = 64;
     const files::SafetensorsFile file(path);
     const files::ModelConfig config(file);
-    GptOptions sizes = sizes_of(file);
+    GptOptions sizes = gpt2_sizes(file);
     const std::optional<std::int64_t> heads = heads_of(file, config);
     sizes.heads = heads.value_or(std::max<std::int64_t>(1, sizes.width / head_width));
     sizes.activation = activation_of(file, config);

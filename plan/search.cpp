@@ -16,15 +16,14 @@ namespace headroom::plan {
 
 namespace {
 
-constexpr std::uint32_t kNone = RecordedValue::kNone;
-constexpr std::size_t kMostSteps = 400;      // of a descent
-constexpr std::size_t kLevels = 16;          // of a filling
-constexpr std::size_t kSmall = 64;           // ops of a program for which every start is followed
-constexpr std::size_t kWalk = 60;            // steps of a walk below a level, for each op of a small program
-constexpr std::size_t kMostOps = 3'000'000;  // that are simulated, of all plans together
-constexpr std::size_t kExchanges = 32;       // plans that are tried to be made better in one pass
-constexpr double kLeastShare = 0.05;         // of its time that an op adds at least
-constexpr int kChain = 8;                    // ops that a move makes run again, at most
+constexpr std::size_t kMostSteps = 400;            // of a descent
+constexpr std::size_t kLevels = 16;                // of a filling
+constexpr std::size_t kSmall = 64;                 // ops of a program for which every start is followed
+constexpr std::size_t kWalk = 60;                  // steps of a walk below a level, for each op of a small program
+constexpr std::size_t kMostSimulated = 3'000'000;  // that are simulated, of all plans together
+constexpr std::size_t kExchanges = 32;             // plans that are tried to be made better in one pass
+constexpr double kLeastShare = 0.05;               // of its time that an op adds at least
+constexpr int kChain = 8;                          // ops that a move makes run again, at most
 
 /// Plans that no other one beats in both peak and seconds.
 class Frontier {
@@ -70,7 +69,7 @@ class Search {
             const auto& saved = program.ops[op].saved;
             for (const std::uint32_t value : saved) {
                 const std::uint32_t producer = program.values[value].producer;
-                if (producer != kNone) added_[producer] -= gain / static_cast<double>(saved.size());
+                if (producer != RecordedValue::kNone) added_[producer] -= gain / static_cast<double>(saved.size());
             }
         }
         for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
@@ -143,7 +142,7 @@ class Search {
 
     /// That share of the work that a search may be.
     bool spent(double share) const {
-        return static_cast<double>(simulated_ * program_.ops.size()) > share * static_cast<double>(kMostOps);
+        return static_cast<double>(simulated_ * program_.ops.size()) > share * static_cast<double>(kMostSimulated);
     }
 
     bool again(const Answers& answers, std::uint32_t op) const { return answers[op].choice == Answer::recompute; }
@@ -160,7 +159,9 @@ class Search {
                 if (simulation_.kept(value)) move.bytes += static_cast<double>(program_.values[value].bytes);
             }
             for (const RecordedInput& input : program_.ops[next].inputs) {
-                if (input.value == kNone || program_.values[input.value].producer == kNone) continue;
+                if (input.value == RecordedValue::kNone ||
+                    program_.values[input.value].producer == RecordedValue::kNone)
+                    continue;
                 const std::uint32_t producer = program_.values[input.value].producer;
                 const bool there = simulation_.pinned(input.value) || again(answers, producer) ||
                                    std::find(move.ops.begin(), move.ops.end(), producer) != move.ops.end() ||
@@ -269,7 +270,7 @@ class Search {
         const double threshold =
             2 * std::accumulate(added_.begin(), added_.end(), 0.0) / static_cast<double>(added_.size());
         const std::size_t lowest = frontier_.plans().front().peak;
-        const std::size_t ops = program_.ops.size(), steps = std::min(kWalk * ops, kMostOps / 15 / ops / kLevels);
+        const std::size_t ops = program_.ops.size(), steps = std::min(kWalk * ops, kMostSimulated / 15 / ops / kLevels);
         std::mt19937_64 random;  // NOLINT(cert-msc51-cpp): the same plans each time
         for (std::size_t level = 0; level < kLevels; ++level) {
             const std::size_t limit = lowest + (all_.peak - std::min(lowest, all_.peak)) / kLevels * level;

@@ -40,7 +40,7 @@ Shape with_last(Shape shape, std::int64_t size) {
 
 View bias_view(const Array& bias) { return bias.defined() ? bias.view() : View{}; }
 
-constexpr std::int64_t kRowStep = 16;
+constexpr std::int64_t kPositionStep = 16;
 
 /// How many positions of the first axis are worked on at a time, so that what is as wide as the hidden layer is never
 /// there whole but for `inner`: a function of shape, dtype and options alone, so that a replay computes the same bits.
@@ -55,7 +55,7 @@ std::int64_t chunk_rows(const Exec& exec, const View& wide) {
         elements = std::max(elements, std::min(room, wide.numel()));
     }
     const std::int64_t chunks = std::clamp(kernels::quotient_up(wide.numel(), elements), std::int64_t{1}, most);
-    const std::int64_t step = wide.rank() == 2 ? kRowStep : 1;  // else a position is many rows
+    const std::int64_t step = wide.rank() == 2 ? kPositionStep : 1;  // else a position is many rows
     return std::min(wide.size(0), kernels::round_up(kernels::quotient_up(wide.size(0), chunks), step));
 }
 

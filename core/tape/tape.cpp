@@ -179,7 +179,7 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
 
 namespace {
 
-std::size_t bytes_of(const Value& value) {
+std::size_t device_bytes(const Value& value) {
     return static_cast<std::size_t>(value.array.numel()) * size_of(value.array.dtype);
 }
 
@@ -203,7 +203,7 @@ Candidate Tape::candidate_of(const Record& record) {
                         .bytes = 0,
                         .pinned_bytes = 0,
                         .replays = 1};
-    for (const Value* value : record.values()) candidate.bytes += bytes_of(*value);
+    for (const Value* value : record.values()) candidate.bytes += device_bytes(*value);
     const auto inputs = record.input_slots();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Value* const value = inputs[i].value;
@@ -212,7 +212,7 @@ Candidate Tape::candidate_of(const Record& record) {
         const std::uint32_t saved = record.differentiable ? uses_of(value, record.saved_slots()) : 0;
         const std::uint32_t own = saved + (record.needs_replay ? uses_of(value, inputs) : 0);
         const bool kept = saved > 0 || value->recompute_region || value->pins > own;
-        if (!kept) candidate.pinned_bytes += bytes_of(*value);
+        if (!kept) candidate.pinned_bytes += device_bytes(*value);
     }
     return candidate;
 }

@@ -56,7 +56,8 @@ constexpr std::int64_t kMaxPartials = 16;      // per block of columns; rows: kB
 
 constexpr int kTogether = 4;  // rows that are added to a block's accumulators at once
 
-/// What differs between reductions: the loops over a run of numbers. What surrounds them is compiled once for each type.
+/// What differs between reductions: the loops over a run of numbers. What surrounds them is compiled once for each
+/// type.
 template <class T>
 struct Loops {
     double start;
@@ -97,8 +98,7 @@ void merge(double* totals, const From* others, std::int64_t count) {
 }
 
 template <class Op, class T>
-constexpr Loops<T> kLoops{Op::start,      add_run<Op, T>, add_rows<Op, T>,
-                          add_row<Op, T>, merge<Op, T>,   merge<Op, double>};
+constexpr Loops<T> kLoops{Op::start, add_run<Op, T>, add_rows<Op, T>, add_row<Op, T>, merge<Op, T>, merge<Op, double>};
 
 /// One number out of all reduced axes, the runs' results being joined in f64.
 template <class T>
@@ -192,7 +192,8 @@ std::int64_t parts_of(const ReduceAxes& reduced, std::int64_t elements, std::int
 }
 
 template <class T>
-void reduce_rows(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x, const View* center, const Result& result) {
+void reduce_rows(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x, const View* center,
+                 const Result& result) {
     ReduceAxes reduced = plan.reduced;
     reduced.push_back(plan.inner);
     const std::int64_t outputs = plan.kept.numel();
@@ -226,8 +227,8 @@ void reduce_rows(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& pl
 }
 
 template <class T>
-void reduce_columns(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x, const View* center,
-                    const Result& result) {
+void reduce_columns(CpuStream& stream, const Loops<T>& loops, const ReduceLoops& plan, const View& x,
+                    const View* center, const Result& result) {
     const ReduceAxis& inner = plan.inner;
     const std::int64_t blocks = (inner.size + kBlock - 1) / kBlock;
     const std::int64_t outputs = plan.kept.numel() * blocks;

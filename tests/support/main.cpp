@@ -1,5 +1,5 @@
-// The main function of tests. A program may hold the tests of several sources; by the name of one of them, to which a link
-// of that name leads, it runs those of this source:
+// The main function of tests. A program may hold the tests of several sources; by the name of one of them, to which a
+// link of that name leads, it runs those of this source:
 //
 //     build/ci/tests/core/core_tests        # all
 //     build/ci/tests/core/core_tape_test    # those of tests/core/tape_test.cpp
