@@ -1,9 +1,7 @@
 """docs/plans.svg, from the figures of bench/plan_speed.py: a step's time against the memory that it takes, for plans and for the
 ways of recomputing by hand. bench/tables.py draws it."""
 
-import math
-
-from chart import OURS, THEIRS, Chart
+from chart import OURS, THEIRS, Axis, Chart, Series
 
 
 def draw(row):
@@ -12,21 +10,14 @@ def draw(row):
     for plan in row["against_prediction"]["budgets"]:
         plans.setdefault(plan["peak_bytes_reserved_predicted"] / 1e6, (plan["measured_ratio"], plan["predicted_ratio"]))
     kept = row["against_ways"]["none"]["by_hand"]["step_seconds_predicted"]
-    ways = {}
-    for way, figures in row["against_ways"].items():
-        by_hand = figures["by_hand"]
-        ways[way] = (by_hand["peak_bytes_reserved_predicted"] / 1e6, by_hand["step_seconds_predicted"] / kept)
-    xs = [*plans, *(x for x, _ in ways.values())]
-    ys = [y for pair in plans.values() for y in pair] + [y for _, y in ways.values()]
-    left, right = 5 * math.floor(min(xs) / 5), 5 * math.ceil(max(xs) / 5)
-    low, high = 0.1 * math.floor(min(ys) / 0.1), 0.1 * math.ceil(max(ys) / 0.1)
-    chart = Chart((left, right, 10), (low, high, 0.1), "{:.0f}".format, "{:.1f}".format)
-    chart.titles("MB reserved at the peak", "time of a step, over keeping all")
-    chart.line([(x, predicted) for x, (_, predicted) in sorted(plans.items())], OURS, dashed=True)
-    for x, (measured, _) in sorted(plans.items()):
-        chart.circle(x, measured, OURS)
-    for way, (x, y) in ways.items():
-        chart.square(x, y, THEIRS)
-        chart.text(chart.x(x), chart.y(y) - 10, way, fill=THEIRS)
-    chart.legend([("plans, measured; dashed: as predicted", OURS), ("by hand, as predicted", THEIRS)])
+    by_hand = {way: figures["by_hand"] for way, figures in row["against_ways"].items()}
+    ways = {way: (figures["peak_bytes_reserved_predicted"] / 1e6, figures["step_seconds_predicted"] / kept) for way, figures in by_hand.items()}
+    measured, predicted = ([(x, ratios[i]) for x, ratios in sorted(plans.items())] for i in (0, 1))
+    series = [Series("plans, measured; dashed: as predicted", OURS, "circle", measured, predicted, dashed=True),
+              Series("by hand, as predicted", THEIRS, "square", list(ways.values()))]
+    xs, ys = zip(*measured, *predicted, *ways.values())
+    chart = Chart(Axis.around("MB reserved at the peak", xs, 10, ".0f"), Axis.around("time of a step, over keeping all", ys, 0.1, ".1f"), series)
+    for way, point in ways.items():
+        chart.label(point, way, (0, -10), fill=THEIRS)
+    chart.legend(series)
     return chart.svg()

@@ -1,13 +1,10 @@
 """docs/time.svg, README's: the time of a step against its memory, in GB, for each way to do the same training. Headroom's line
 goes on where PyTorch's points end. bench/tables.py draws it."""
 
-import math
 import operator
 
-from chart import OURS, THEIRS, Chart
+from chart import OURS, THEIRS, Axis, Chart, Series
 from comparison import front_of, memory_of
-
-MARGIN, STEP = 0.02, 0.05  # of the memory's axis, in GB
 
 
 def points_of(compared, framework):
@@ -18,22 +15,16 @@ def points_of(compared, framework):
 
 def draw(compared, title):
     ours, theirs = (points_of(compared, framework) for framework in ("headroom", "pytorch"))
-    memories = [memory for memory, _ in ours + theirs]
-    left = STEP * math.floor((min(memories) - MARGIN) / STEP)
-    right = STEP * math.ceil((max(memories) + MARGIN) / STEP)
-    slowest = 0.5 * math.ceil(1.05 * max(seconds for _, seconds in ours + theirs) / 0.5)
-    chart = Chart((left, right, STEP), (0, slowest, 0.5), "{:.2f}".format, "{:.1f}".format)
-    chart.titles("GB at the peak of a step", f"seconds of a step: {title}")
-    end, fronts = min(theirs)[0], [front_of(points, operator.lt) for points in (theirs, ours)]
-    chart.band(left, end, OURS)
-    chart.text(chart.x(end) - 8, chart.y(0) - 12, "PyTorch ends here", "end", THEIRS)
-    chart.line(fronts[0], THEIRS, dashed=True)
-    chart.line(fronts[1], OURS, width=3)
-    for points, fill, mark in ((theirs, THEIRS, chart.square), (ours, OURS, chart.circle)):
-        for memory, seconds in points:
-            mark(memory, seconds, fill)
-    for front, words, fill in ((fronts[0], "PyTorch", THEIRS), (fronts[1], "Headroom", OURS)):
-        above = fill == THEIRS
-        seconds = front[max(len(front) // 2 - 1, 0)][1] if above else front[-1][1]
-        chart.text(chart.x((front[0][0] + front[-1][0]) / 2), chart.y(seconds) + (0 if above else 24), words, fill=fill, size=18)
+    fronts = [front_of(points, operator.lt) for points in (ours, theirs)]
+    series = [Series("Headroom", OURS, "circle", ours, fronts[0], width=3),
+              Series("PyTorch", THEIRS, "square", theirs, fronts[1], dashed=True)]
+    memories, times = zip(*ours, *theirs)
+    chart = Chart(Axis.around("GB at the peak of a step", memories, 0.05, ".2f"),
+                  Axis.from_zero(f"seconds of a step: {title}", times, ".1f"), series)
+    end = theirs[0][0]
+    chart.band(chart.axes[0].low, end, OURS)
+    chart.label((end, 0), "PyTorch ends here", (8, -12), "start", THEIRS)
+    heights = fronts[0][-1][1], fronts[1][max(len(fronts[1]) // 2 - 1, 0)][1]
+    for each, front, height, down in zip(series, fronts, heights, (24, 0)):
+        chart.label(((front[0][0] + front[-1][0]) / 2, height), each.name, (0, down), fill=each.fill, size=18)
     return chart.svg()

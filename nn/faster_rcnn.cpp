@@ -133,7 +133,7 @@ FasterRcnn::Predictions FasterRcnn::predict(const Pyramid& levels, IntPair image
 
 RecomputeWays FasterRcnn::recompute_ways() {
     return {{},
-            {"cheap", "norms and the like", {{"", recompute_cheap()}}},
+            cheap_way(),
             {"blocks",
              "all but the borders of the backbone's blocks as well",
              {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};

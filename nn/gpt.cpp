@@ -92,7 +92,7 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
 RecomputeWays Gpt::recompute_ways() {
     return {
         {},
-        {"cheap", "norms and the like", {{"blocks.*", recompute_cheap()}}},
+        cheap_way("blocks.*"),
         {"mlp", "the feed-forward part as well", {{"blocks.*", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
         {"blocks", "all but the borders of each block", {{"blocks.*", recompute_all()}}}};
 }

@@ -21,6 +21,11 @@ struct RecomputeWay {
     std::vector<std::pair<std::string, Policy>> policies = {};
 };
 
+/// The way "cheap", of modules whose paths fit `pattern`. `what` names the ops, for people.
+inline RecomputeWay cheap_way(std::string pattern = "", std::string what = "norms and the like") {
+    return {"cheap", std::move(what), {{std::move(pattern), recompute_cheap()}}};
+}
+
 /// Of one model, from keeping all, which is the first, to the least memory.
 using RecomputeWays = std::vector<RecomputeWay>;
 

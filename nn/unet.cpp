@@ -62,7 +62,7 @@ UNet::UNet(const Path& path, const UNetOptions& options_)
 
 RecomputeWays UNet::recompute_ways() {
     return {{},
-            {"cheap", "norms, pools and joins", {{"**", recompute_cheap()}}},
+            cheap_way("**", "norms, pools and joins"),
             {"blocks",
              "all but the borders of each pair of convolutions",
              {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}};

@@ -111,8 +111,7 @@ struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
           head(path / "head", kWidth, vocabulary, {.bias = false}) {}
 
     static nn::RecomputeWays recompute_ways() {
-        return {
-            {}, {"cheap", "norms and the like", {{"", recompute_cheap()}}}, {"layers", "the gates, from some states"}};
+        return {{}, nn::cheap_way(), {"layers", "the gates, from some states"}};
     }
     /// ids [time, batch]
     Loss loss(const Tensor& ids) const {

@@ -5,7 +5,7 @@
 // `write_torch_snapshot`.
 //
 //     const memory::MemorySnapshot all = train(keep_all), less = train(checkpointed);
-//     const memory::NamedSnapshot both[] = {{"keep all", &all}, {"--checkpoint", &less}};
+//     const memory::NamedSnapshot both[] = {{"keep all", &all}, {"--recompute blocks", &less}};
 //     memory::write_html_report(both, "memory.html");
 #include <filesystem>
 #include <span>

@@ -91,7 +91,7 @@ void chrome_trace_example(DeviceMemory& memory) { memory::write_chrome_trace(mem
 
 void html_report_example(Policy keep_all, Policy checkpointed) {
     const memory::MemorySnapshot all = train(keep_all), less = train(checkpointed);
-    const memory::NamedSnapshot both[] = {{"keep all", &all}, {"--checkpoint", &less}};
+    const memory::NamedSnapshot both[] = {{"keep all", &all}, {"--recompute blocks", &less}};
     memory::write_html_report(both, "memory.html");
 }
 

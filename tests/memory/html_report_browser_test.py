@@ -45,7 +45,7 @@ class HtmlReport(HistoryCase, browser.PageCase):
             result.others = texts(".panel:last-child dd");
             result.sums = texts("tfoot td");
             result.moments = texts(".moment p");""")
-        self.assertEqual(found["titles"], ["keep all", "--checkpoint"])
+        self.assertEqual(found["titles"], ["keep all", "--recompute blocks"])
         self.assertEqual(found["terms"], ["Peak of live bytes", "Peak reserved", "Budget", "Live at the end", "Rounding at the peak"])
         figures = ["peak", "reserved", "limit", "allocated", "peak_rounding"]
         for name, texts in (("all", found["figures"]), ("checkpoint", found["others"])):
@@ -167,7 +167,7 @@ class HtmlReport(HistoryCase, browser.PageCase):
             result.stepOfPeak = reset.disabled;""")
         self.assertEqual(found["atFirst"], True)
         self.assertEqual(found["wheel"], [False, True])
-        self.assertEqual((found["drag"], found["stillPeak"]), (True, ["keep all: at the peak", "--checkpoint: at the peak"]))
+        self.assertEqual((found["drag"], found["stillPeak"]), (True, ["keep all: at the peak", "--recompute blocks: at the peak"]))
         self.assertFalse(found["tip"][0])
         self.assertRegex(found["tip"][1], r"ms, step \d.*parameters19\.1 MBlive\d+\.\d MBreserved\d+\.\d MB")
         self.assertEqual((found["left"], found["escape"]), (True, [True, True]))
@@ -190,7 +190,7 @@ class HtmlReport(HistoryCase, browser.PageCase):
             document.getElementById("depth").dispatchEvent(new Event("change"));
             result.grouped = column(1);
             result.shares = column(3);
-            press("Blocks of --checkpoint");
+            press("Blocks of --recompute blocks");
             result.blocks = texts("caption")[0];
             result.largest = all("tbody tr")[0].textContent;
             result.steps = all("tbody tr").map(row => row.textContent);""")

@@ -94,9 +94,15 @@ class Points(unittest.TestCase):
         self.assertEqual(speed_picture.front_of([(1, 5), (2, 5), (3, 4), (4, 6)]), [(1, 5), (4, 6)])
 
     def test_steps_of_axes_are_round(self):
-        self.assertEqual([speed_picture.step_of(value) for value in (8, 16, 17, 40, 80, 500, 800)], [1, 2, 5, 5, 10, 100, 100])
-        self.assertEqual(len(chart.ticks(0.1 * 3, 1.0, 0.1)), 8)
-        self.assertEqual(len(chart.ticks(0.3, 1.2, 0.1)), 10)
+        self.assertEqual([chart.round_step(value) for value in (8, 16, 17, 40, 80, 500, 800)], [1, 2, 5, 5, 10, 100, 100])
+        self.assertEqual(len(chart.Axis("", 0.1 * 3, 1.0, 0.1, "").ticks()), 8)
+        self.assertEqual(len(chart.Axis("", 0.3, 1.2, 0.1, "").ticks()), 10)
+
+    def test_axes_have_all_values(self):
+        for values, ends in (([39, 92], (35, 95)), ([41, 49], (40, 50)), ([40], (40, 45))):
+            axis = chart.Axis.around("", values, 10, "")
+            self.assertEqual((axis.low, axis.high), ends)
+        self.assertEqual(chart.Axis.from_zero("", [3, 8], "").ticks(), [0, 2, 4, 6, 8])
 
     def test_a_benchmark_is_found_by_the_beginning_of_its_name(self):
         rows = {"benchmarks": [{"name": "record/all"}, {"name": "all/3"}, {"name": "all/4"}]}

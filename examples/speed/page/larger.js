@@ -24,22 +24,13 @@ class Growth extends Plot {
         const {context: c, ratio} = this;
         this.clear(colors);
         for (let ten = 1; ten <= this.bytes[1]; ten *= 10) {
-            for (const bytes of [ten, 2 * ten, 5 * ten].filter(value => value > this.bytes[0] && value < this.bytes[1])) {
-                const y = Math.round(this.y(bytes));
-                c.fillStyle = colors.grid;
-                c.fillRect(this.left, y, this.width, Math.ceil(ratio));
-                this.plain(roundBytesText(bytes), this.left - 8 * ratio, y, colors, "right");
-            }
+            for (const bytes of [ten, 2 * ten, 5 * ten].filter(value => value > this.bytes[0] && value < this.bytes[1]))
+                this.drawRow(bytes, roundBytesText(bytes), colors.grid, colors);
         }
         for (const batch of this.batches) this.mark(this.x(batch), `${batch}`, colors);
-        this.plain("batch", this.left + this.width, this.canvas.height - 9 * ratio, colors, "right");
-        this.lines.forEach(({points}, i) => {
-            c.strokeStyle = colors.technique[i % COLORS];
-            c.lineWidth = this.stroke;
-            c.beginPath();
-            for (const {batch, bytes} of points) c.lineTo(this.x(batch), this.y(bytes));
-            c.stroke();
-        });
+        this.drawTitle("batch", colors);
+        this.lines.forEach(({points}, i) =>
+            this.drawLine(points.map(({batch, bytes}) => [this.x(batch), this.y(bytes)]), colors.technique[i % COLORS]));
         this.lines.forEach(({name, points}, i) => {
             const {batch, bytes} = points[Math.max(0, points.length - 1 - i)];  // each at another: lines may coincide
             const wide = c.measureText(name).width;

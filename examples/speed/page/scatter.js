@@ -61,8 +61,7 @@ class Scatter extends Plot {
     drawBottom(colors) {
         const most = this.mostMemory, step = roundStep(most / (this.width / (90 * this.ratio)));
         for (let bytes = 0; bytes <= most; bytes += step) this.mark(this.x(bytes), roundBytesText(bytes), colors);
-        const right = this.left + this.width, low = this.canvas.height - 9 * this.ratio;
-        this.plain("peak of reserved memory", right, low, colors, "right");
+        this.drawTitle("peak of reserved memory", colors);
     }
 
     drawWithin(colors) {
@@ -74,18 +73,9 @@ class Scatter extends Plot {
 
     // In stairs: with the memory of one point, what is between it and the next is no faster than it.
     drawFront(front, dashed, colors) {
-        const {context: c, ratio} = this;
-        c.save();
-        if (dashed) c.setLineDash([5 * ratio, 4 * ratio]);
-        c.strokeStyle = colors.quiet;
-        c.lineWidth = this.stroke;
-        c.beginPath();
-        front.forEach((point, i) => {
-            if (i > 0) c.lineTo(this.x(point.memory), this.y(front[i - 1].speed));
-            c.lineTo(this.x(point.memory), this.y(point.speed));
-        });
-        c.stroke();
-        c.restore();
+        const stairs = front.flatMap(({memory, speed}, i) =>
+            [front[Math.max(i - 1, 0)].speed, speed].map(height => [this.x(memory), this.y(height)]));
+        this.drawLine(stairs, colors.quiet, dashed ? [5, 4] : []);
     }
 
     drawGuides(point, colors) {

@@ -29,13 +29,34 @@ class Plot {
 
     // Lines at round values from 0 to `end`; textOf(value, step) stands on their left.
     drawRows(end, textOf, colors) {
-        const {context: c, ratio} = this, step = roundStep(end / (this.height / (42 * ratio)));
-        for (let value = 0; value <= end; value += step) {
-            const y = Math.round(this.y(value));
-            c.fillStyle = value === 0 ? colors.rule : colors.grid;
-            c.fillRect(this.left, y, this.width, Math.max(1, Math.round(ratio)));
-            this.plain(textOf(value, step), this.left - 8 * ratio, y, colors, "right");
-        }
+        const step = roundStep(end / (this.height / (42 * this.ratio)));
+        for (let value = 0; value <= end; value += step)
+            this.drawRow(value, textOf(value, step), value === 0 ? colors.rule : colors.grid, colors);
+    }
+
+    drawRow(value, text, color, colors) {
+        const {context: c, ratio} = this, y = Math.round(this.y(value));
+        c.fillStyle = color;
+        c.fillRect(this.left, y, this.width, Math.max(1, Math.round(ratio)));
+        this.plain(text, this.left - 8 * ratio, y, colors, "right");
+    }
+
+    // Through points of the canvas; lengths of dashes and gaps are in pixels of the page.
+    drawLine(points, color, dashes = []) {
+        const {context: c} = this;
+        c.save();
+        c.setLineDash(dashes.map(length => length * this.ratio));
+        c.strokeStyle = color;
+        c.lineWidth = this.stroke;
+        c.beginPath();
+        for (const [x, y] of points) c.lineTo(x, y);
+        c.stroke();
+        c.restore();
+    }
+
+    // What the axis below the plot shows.
+    drawTitle(text, colors) {
+        this.plain(text, this.left + this.width, this.canvas.height - 9 * this.ratio, colors, "right");
     }
 
     // Of the axis below the plot.

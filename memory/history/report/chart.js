@@ -209,33 +209,21 @@ class Chart extends Plot {
     }
 
     drawReserved(colors) {
-        const {context: c, history} = this, {most} = this.columns;
-        c.beginPath();
+        const {history} = this, {most} = this.columns, points = [];
         for (let x = 0; x < this.width && most[x] >= 0; ++x) {
             const y = this.y(history.mapped[most[x]]) + this.crisp;
-            c.lineTo(this.left + x, y);
-            c.lineTo(this.left + x + 1, y);
+            points.push([this.left + x, y], [this.left + x + 1, y]);
         }
-        c.strokeStyle = colors.reserved;
-        c.lineWidth = this.stroke;
-        c.stroke();
+        this.drawLine(points, colors.reserved);
     }
 
     get showsBudget() { return !this.blocks && this.history.limit > 0 && this.history.limit <= this.scale.bytes; }
 
     drawBudget(colors) {
-        const {context: c, ratio} = this, {limit} = this.history;
+        const {ratio} = this, {limit} = this.history;
         if (!this.showsBudget) return;
         const y = this.y(limit);
-        c.save();
-        c.setLineDash([6 * ratio, 4 * ratio]);
-        c.strokeStyle = colors.alert;
-        c.lineWidth = this.stroke;
-        c.beginPath();
-        c.moveTo(this.left, y + this.crisp);
-        c.lineTo(this.left + this.width, y + this.crisp);
-        c.stroke();
-        c.restore();
+        this.drawLine([this.left, this.left + this.width].map(x => [x, y + this.crisp]), colors.alert, [6, 4]);
         this.label(`${this.history.limitName.toLowerCase()} ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors.alert, colors);
     }
 
@@ -250,19 +238,11 @@ class Chart extends Plot {
 
     // Where a stretch is left out, and how much it is.
     drawFolds(view, colors) {
-        const {context: c, ratio, history} = this;
+        const {ratio, history} = this;
         for (const [from, to] of view.foldsOf(history)) {
             const x = this.x(view, view.placeOf(history, from));
             if (x < this.left || x > this.left + this.width) continue;
-            c.save();
-            c.setLineDash([2 * ratio, 3 * ratio]);
-            c.strokeStyle = colors.ink;
-            c.lineWidth = this.stroke;
-            c.beginPath();
-            c.moveTo(Math.round(x) + this.crisp, this.top);
-            c.lineTo(Math.round(x) + this.crisp, this.top + this.height);
-            c.stroke();
-            c.restore();
+            this.drawLine([this.top, this.top + this.height].map(y => [Math.round(x) + this.crisp, y]), colors.ink, [2, 3]);
             const much = view.mode === "time" ? timeText(to - from) : `${Math.round(to - from).toLocaleString("en")} events`;
             this.flag(`${much} folded`, x, this.top + this.height - 16 * ratio, colors.quiet, colors);
         }

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     const MemorySnapshot all = complete(headroom::test::training_history(options));
     options.checkpoint = true;
     const MemorySnapshot checkpoint = headroom::test::training_history(options);
-    const std::array<NamedSnapshot, 2> both{{{"keep all", &all}, {"--checkpoint", &checkpoint}}};
+    const std::array<NamedSnapshot, 2> both{{{"keep all", &all}, {"--recompute blocks", &checkpoint}}};
     write_torch_snapshot(all, folder / "snapshot.pickle");
     write_chrome_trace(all, folder / "trace.json");
     write_html_report(both, folder / "report.html");
