@@ -121,6 +121,10 @@ void add_step(App& app, Flags& flags) {
         .check(real(0, 0.999999));
     add_option(app, "--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
         .check(none_or_more);
+    add_option(app, "--patience", flags.patience,
+               "end after this many validations in a row without a lower loss; 0: never")
+        .check(none_or_more)
+        .needs("--validate-every");
 }
 
 void add_recompute(App& app, Flags& flags) {

@@ -59,6 +59,7 @@ struct Flags {
     bool explain = false;          ///< the plan
     bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
     std::int64_t validate_every = 0;               ///< steps; 0: at the end
+    std::int64_t patience = 0;                     ///< validations in a row without a lower loss; 0: no end by them
 
     std::string memory_history;
     std::string save;
