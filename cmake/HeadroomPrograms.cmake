@@ -25,12 +25,12 @@ function(headroom_examples)
             add_library(example_${folder} STATIC)
             headroom_quick_options(example_${folder})
             headroom_include_root(example_${folder} PUBLIC examples)
-            target_link_libraries(example_${folder} PUBLIC headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
+            target_link_libraries(example_${folder} PUBLIC headroom nlohmann_json::nlohmann_json)
             list(APPEND libraries example_${folder})
         endif()
         target_sources(example_${folder} PRIVATE ${source})
     endforeach()
-    # Not CLI11, whose header makes objects wherever it is included.
+    target_link_libraries(example_cli PRIVATE CLI11::CLI11)  # of its table of options alone
     headroom_precompile(example_cli PRIVATE <algorithm> <filesystem> <functional> <string> <vector> <fmt/format.h>
         <nlohmann/json.hpp> <headroom/memory/error.hpp>)
     foreach(library IN LISTS libraries)

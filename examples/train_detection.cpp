@@ -67,7 +67,7 @@ cli::Head head() {
 constexpr std::int64_t kIdsOfCoco = 91;
 
 /// What labels mean, by the head of the file that the model begins with.
-void take_labels(CLI::App& app, const DetectionFlags& flags, const files::SafetensorsFile& weights) {
+void take_labels(cli::App& app, const DetectionFlags& flags, const files::SafetensorsFile& weights) {
     const files::SafetensorsEntry* const scores = weights.find(head().bias);
     if (flags.data.empty() || !scores) return;
     const std::int64_t classes = scores->shape.numel();
@@ -83,7 +83,7 @@ void take_labels(CLI::App& app, const DetectionFlags& flags, const files::Safete
 }
 
 /// The model's sizes from the file that it begins with.
-void take_sizes(CLI::App& app, const DetectionFlags& flags) {
+void take_sizes(cli::App& app, const DetectionFlags& flags) {
     const files::SafetensorsFile weights(flags.from);
     const auto rows = [&](const char* name) {
         const files::SafetensorsEntry* const entry = weights.find(name);
@@ -99,7 +99,7 @@ void take_sizes(CLI::App& app, const DetectionFlags& flags) {
     take_labels(app, flags, weights);
 }
 
-void add_flags(CLI::App& app, DetectionFlags& flags) {
+void add_flags(cli::App& app, DetectionFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     const auto pixels = cli::whole(64, 1 << 15);
     cli::add_option(
@@ -108,49 +108,49 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         "are drawn");
     cli::add_option(app, "--annotations", flags.annotations,
                     "JSON file with the annotations; by default the one that is in --data")
-        ->needs("--data");
+        .needs("--data");
     // Of earlier releases, which did not leave bad boxes out by themselves.
-    app.add_flag("--skip-bad-boxes")->group("")->configurable(false);
+    cli::ignore_old(app, "--skip-bad-boxes");
     cli::add_option(app, "--labels", flags.labels,
                     "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: 1, 2, ... in "
                     "the order of the ids; by default ids where the head of --from has 91 classes")
-        ->check(cli::one_of({"ids", "order"}))
-        ->needs("--data");
+        .check(cli::one_of({"ids", "order"}))
+        .needs("--data");
     cli::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
-        ->check(cli::one_of({"maskrcnn", "fasterrcnn"}))
-        ->capture_default_str();
+        .check(cli::one_of({"maskrcnn", "fasterrcnn"}))
+        .show_default();
     cli::add_option(app, "--backbone", flags.backbone, "resnet18 or resnet50")
-        ->check(cli::one_of({"resnet18", "resnet50"}))
-        ->capture_default_str();
+        .check(cli::one_of({"resnet18", "resnet50"}))
+        .show_default();
     cli::add_option(app, "--pyramid", flags.pyramid, "channels of the feature pyramid and of the masks' convolutions")
-        ->check(count)
-        ->capture_default_str();
+        .check(count)
+        .show_default();
     cli::add_option(app, "--hidden", flags.hidden, "width of the layers that classify a region")
-        ->check(count)
-        ->capture_default_str();
+        .check(count)
+        .show_default();
     cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
-        ->check(pixels)
-        ->capture_default_str();
-    cli::add_option(app, "--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
+        .check(pixels)
+        .show_default();
+    cli::add_option(app, "--width", flags.width, "the same for columns").check(pixels).show_default();
     cli::add_option(app, "--classes", flags.classes, "with the background, class 0; by default as many as the data has")
-        ->check(cli::whole(2, 65536));
-    CLI::Option* const images =
-        cli::add_option(app, "--images", flags.images, "drawn images to train on")->check(count)->capture_default_str();
-    images->excludes("--data");
+        .check(cli::whole(2, 65536));
+    const cli::Option images =
+        cli::add_option(app, "--images", flags.images, "drawn images to train on").check(count).show_default();
+    images.excludes("--data");
     cli::add_option(app, "--validation", flags.validation,
                     "images for validation; by default 100 drawn ones, or a tenth of --data")
-        ->check(count);
+        .check(count);
     cli::add_epochs(app, flags);
     cli::add_option(app, "--objects", flags.objects, "of an image to train on; where there are more, the largest")
-        ->check(cli::whole(1, 1000))
-        ->capture_default_str();
+        .check(cli::whole(1, 1000))
+        .show_default();
     cli::add_option(app, "--regions", flags.regions,
                     "of an image that the second stage learns from; a quarter may show objects")
-        ->check(cli::whole(4, 1 << 14))
-        ->capture_default_str();
+        .check(cli::whole(4, 1 << 14))
+        .show_default();
     cli::add_flags(app, flags);
     cli::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
-    app.get_option("--skip-bad-images")->needs("--data");
+    app.option("--skip-bad-images").needs("--data");
     cli::add_from(app, flags.from,
                   "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
                   "the file's; for another number of classes the head, its last layers, stays as initialised");
@@ -321,7 +321,7 @@ cli::Program detection_program(DetectionFlags& flags) {
 
 int main(int argc, char** argv) {
     using namespace headroom;
-    CLI::App app("Trains Mask R-CNN to find objects, on drawn shapes or on your images.", "train_detection");
+    cli::App app("Trains Mask R-CNN to find objects, on drawn shapes or on your images.", "train_detection");
     detection::DetectionFlags flags;
     detection::add_flags(app, flags);
     return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return detection::detection_program(flags); }); });

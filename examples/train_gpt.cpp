@@ -114,11 +114,11 @@ cli::Program read_program(const GptFlags& flags) {
 }
 
 /// The model's sizes from the file that it begins with.
-void take_sizes(CLI::App& app, GptFlags& flags) {
+void take_sizes(cli::App& app, GptFlags& flags) {
     const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
     cli::imply_sizes(app, flags, sizes, nn::gpt2_heads(flags.from));
     cli::imply(app, "--no-bias", sizes.bias ? "false" : "true", flags.from);
-    if (app.count("--activation") == 0) {
+    if (!app.given("--activation")) {
         for (const auto& [name, activation] : kActivations)
             if (activation == sizes.activation) cli::imply(app, "--activation", name, flags.from);
         if (sizes.activation == Activation::gelu_erf)
@@ -131,11 +131,11 @@ void take_sizes(CLI::App& app, GptFlags& flags) {
     }
 }
 
-void add_flags(CLI::App& app, GptFlags& flags) {
-    CLI::Option* const tokens = cli::add_text_data(app, flags);
+void add_flags(cli::App& app, GptFlags& flags) {
+    const cli::Option tokens = cli::add_text_data(app, flags);
     cli::add_option(app, "--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
-        ->check(cli::whole(1, std::int64_t{1} << 31))
-        ->needs(tokens);
+        .check(cli::whole(1, std::int64_t{1} << 31))
+        .needs(tokens);
     cli::add_text_sizes(app, flags);
     cli::add_flag(app, "--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
     cli::add_flag(app, "--no-bias", flags.no_bias, "linear layers and norms have no biases");
@@ -143,8 +143,8 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     for (const auto& [name, activation] : kActivations) names.push_back(name);
     cli::add_option(app, "--activation", flags.activation,
                     "of the feed-forward parts: gelu_tanh, as GPT-2's, gelu_erf, as nanoGPT's, or relu")
-        ->check(cli::one_of(names))
-        ->capture_default_str();
+        .check(cli::one_of(names))
+        .show_default();
     cli::add_text_sampling(app, flags);
     cli::add_flags(app, flags);
     cli::add_from(app, flags.from,
@@ -153,7 +153,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
         if (!flags.from.empty()) take_sizes(app, flags);
         cli::check_heads(flags);
         if (flags.half_residual && !flags.autocast())
-            throw CLI::ValidationError("--half-residual needs --dtype bf16 or f16");
+            throw cli::WrongUsage("--half-residual needs --dtype bf16 or f16");
         cli::check_positions(flags);
     });
 }
@@ -164,7 +164,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
 
 int main(int argc, char** argv) {
     using namespace headroom;
-    CLI::App app("Trains a GPT on a text file.", "train_gpt");
+    cli::App app("Trains a GPT on a text file.", "train_gpt");
     gpt::GptFlags flags;
     gpt::add_flags(app, flags);
     return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return gpt::read_program(flags); }); });

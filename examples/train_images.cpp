@@ -54,12 +54,12 @@ struct ImageFlags : DataFlags {
 };
 
 /// Defaults that depend on the model.
-void take_defaults(CLI::App& app, ImageFlags& flags) {
+void take_defaults(cli::App& app, ImageFlags& flags) {
     const bool vgg = flags.model.starts_with("vgg");
-    if (flags.model != "small" && app.count("--lr") == 0) {
+    if (flags.model != "small" && !app.given("--lr")) {
         cli::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
         if (flags.floor() > flags.lr)
-            throw CLI::ValidationError(
+            throw cli::WrongUsage(
                 fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr, flags.model, flags.lr));
     }
     const nn::RecomputeWays ways = recompute_ways(flags.model);
@@ -70,14 +70,14 @@ void take_defaults(CLI::App& app, ImageFlags& flags) {
 void check_for_model(const ImageFlags& flags) {
     const PerceptronOptions usual;
     const auto refuse = [&](bool given, const char* name) {
-        if (given && flags.model != "mlp") throw CLI::ValidationError(fmt::format("{} is for --model mlp", name));
+        if (given && flags.model != "mlp") throw cli::WrongUsage(fmt::format("{} is for --model mlp", name));
     };
     refuse(flags.perceptron.layers != usual.layers, "--layers");
     refuse(flags.perceptron.hidden != usual.hidden, "--hidden");
     refuse(flags.perceptron.dropout != usual.dropout, "--dropout");
 }
 
-void add_flags(CLI::App& app, ImageFlags& flags) {
+void add_flags(cli::App& app, ImageFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     app.footer(kExamples);
     cli::add_option(
@@ -90,44 +90,44 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
         app, "--model", flags.model,
         "small (a ResNet for images of some 30 pixels), mlp (linear layers), or one of torchvision's; --lr is by "
         "default 0.001 for mlp and its residual networks, 0.0001 for VGG")
-        ->check(cli::one_of(model_names()))
-        ->capture_default_str();
+        .check(cli::one_of(model_names()))
+        .show_default();
     cli::add_option(app, "--layers", flags.perceptron.layers, "hidden layers of mlp")
-        ->check(cli::whole(0, 1000))
-        ->capture_default_str();
-    cli::add_option(app, "--hidden", flags.perceptron.hidden, "their width")->check(count)->capture_default_str();
+        .check(cli::whole(0, 1000))
+        .show_default();
+    cli::add_option(app, "--hidden", flags.perceptron.hidden, "their width").check(count).show_default();
     cli::add_option(app, "--dropout", flags.perceptron.dropout, "probability behind each of them")
-        ->check(cli::real(0, 0.99))
-        ->capture_default_str();
+        .check(cli::real(0, 0.99))
+        .show_default();
     cli::add_option(app, "--height", flags.height, "resize images to so many rows; by default as they are, photos 224")
-        ->check(count);
-    cli::add_option(app, "--width", flags.width, "the same for columns; by default as --height")->check(count);
+        .check(count);
+    cli::add_option(app, "--width", flags.width, "the same for columns; by default as --height").check(count);
     cli::add_option(app, "--classes", flags.classes,
                     "by default as many as the data has; without data 1000, of small and mlp 10")
-        ->check(count);
+        .check(count);
     cli::add_epochs(app, flags);
     cli::add_option(
         app, "--validation", flags.validation,
         "images for validation; by default all of t10k-*, test_batch.bin, test.bin or val/, else 1000 of t10k-* or a "
         "tenth of a folder")
-        ->check(count);
+        .check(count);
     cli::add_option(app, "--augment", flags.augment,
                     "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
                     "random part, flipped), none, or auto: as suits the data")
-        ->check(cli::one_of({"auto", "affine", "crop", "photo", "none"}))
-        ->capture_default_str();
+        .check(cli::one_of({"auto", "affine", "crop", "photo", "none"}))
+        .show_default();
     cli::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
-        ->check(cli::real(0, 0.99))
-        ->capture_default_str();
+        .check(cli::real(0, 0.99))
+        .show_default();
     cli::add_flags(app, flags);
     cli::add_image_files(app, flags, "threads that read and vary images");
     cli::add_from(app, flags.from,
                   "safetensors file with torchvision's weights to begin with; for another number of classes the head, "
                   "its last layer, stays as initialised");
     app.callback([&] {
-        if (flags.data.empty() && flags.device != "dry") throw CLI::RequiredError("--data");
+        if (flags.data.empty() && flags.device != "dry") cli::require(app, "--data");
         if (!flags.from.empty() && !is_torchvisions(flags.model))
-            throw CLI::ValidationError("--from is for torchvision's models; name one by --model");
+            throw cli::WrongUsage("--from is for torchvision's models; name one by --model");
         check_for_model(flags);
         take_defaults(app, flags);
         if (flags.width == 0) flags.width = flags.height;
@@ -250,7 +250,7 @@ cli::Program image_program(ImageFlags& flags) {
 
 int main(int argc, char** argv) {
     using namespace headroom;
-    CLI::App app("Trains a classifier of images.", "train_images");
+    cli::App app("Trains a classifier of images.", "train_images");
     images::ImageFlags flags;
     images::add_flags(app, flags);
     return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return images::image_program(flags); }); });

@@ -60,34 +60,34 @@ struct SegmentationFlags : DataFlags {
 };
 
 /// The folders in --data; the model's sizes from the file that it begins with, and classes from the masks before.
-void complete(CLI::App& app, SegmentationFlags& flags) {
+void complete(cli::App& app, SegmentationFlags& flags) {
     if (!flags.data.empty()) {
-        if (!flags.images.empty()) throw CLI::ValidationError("--data and --images both name the images; use one");
+        if (!flags.images.empty()) throw cli::WrongUsage("--data and --images both name the images; use one");
         flags.images = flags.data + "/images";
         flags.masks = flags.data + "/masks";
     }
     if (!flags.has_files() && flags.skip_bad_images)
-        throw CLI::ValidationError("--skip-bad-images is for files; name their folder by --data");
+        throw cli::WrongUsage("--skip-bad-images is for files; name their folder by --data");
     if (!flags.from.empty()) {
         const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
         if (sizes.channels != 3)
-            throw CLI::ValidationError(
+            throw cli::WrongUsage(
                 fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
         cli::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
         cli::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
-        if (app.count("--classes") == 0) flags.classes = sizes.classes;
+        if (!app.given("--classes")) flags.classes = sizes.classes;
     }
     take_mask_values(app, flags);
-    if (!flags.from.empty() && app.count("--classes") == 0)
+    if (!flags.from.empty() && !app.given("--classes"))
         cli::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
 }
 
-void add_flags(CLI::App& app, SegmentationFlags& flags) {
+void add_flags(cli::App& app, SegmentationFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
-    cli::add_option(app, "--model", flags.model, "unet")->check(cli::one_of({"unet"}))->capture_default_str();
+    cli::add_option(app, "--model", flags.model, "unet").check(cli::one_of({"unet"})).show_default();
     cli::add_option(app, "--base-width", flags.base_width, "channels at full size; 64 in the paper")
-        ->check(count)
-        ->capture_default_str();
+        .check(count)
+        .show_default();
     cli::add_flag(app, "--bilinear", flags.bilinear,
                   "upsampling by interpolation, not by convolutions: fewer parameters");
     add_data(app, flags);
@@ -234,7 +234,7 @@ cli::Program segmentation_program(SegmentationFlags& flags) {
 
 int main(int argc, char** argv) {
     using namespace headroom;
-    CLI::App app("Trains a U-Net on images and masks.", "train_segmentation");
+    cli::App app("Trains a U-Net on images and masks.", "train_segmentation");
     segmentation::SegmentationFlags flags;
     segmentation::add_flags(app, flags);
     return cli::run(app, argc, argv,

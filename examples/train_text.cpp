@@ -69,16 +69,16 @@ void take_vocabulary(ModelFlags& flags) {
     if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
         flags.pieces = given;
     } else if (flags.tokens.empty()) {
-        throw CLI::ValidationError(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
+        throw cli::WrongUsage(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
     } else if (kinds < 1 || kinds > std::int64_t{1} << 30) {
-        throw CLI::ValidationError(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
+        throw cli::WrongUsage(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
     } else {
         flags.vocabulary = kinds;
     }
 }
 
 /// The model's sizes from the file that it begins with.
-void take_sizes(CLI::App& app, ModelFlags& flags) {
+void take_sizes(cli::App& app, ModelFlags& flags) {
     const nn::BertOptions sizes = nn::bert_sizes(flags.from);
     cli::imply_sizes(app, flags, sizes, nn::bert_heads(flags.from));
     cli::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
@@ -86,10 +86,10 @@ void take_sizes(CLI::App& app, ModelFlags& flags) {
 }
 
 /// BERT's own defaults: in long windows it takes long until it learns from both sides.
-void take_defaults(CLI::App& app, const ModelFlags& flags) {
+void take_defaults(cli::App& app, const ModelFlags& flags) {
     if (!flags.masked() || !flags.from.empty()) return;
     for (const auto& [name, value] : {std::pair{"--block", "32"}, {"--batch", "64"}, {"--dropout", "0"}}) {
-        if (app.count(name) == 0) cli::imply(app, name, value, flags.model);
+        if (!app.given(name)) cli::imply(app, name, value, flags.model);
     }
 }
 
@@ -100,7 +100,7 @@ void take_recompute(ModelFlags& flags) {
 
 void check_for_model(const ModelFlags& flags) {
     const auto refuse = [&](bool given, const char* name) {
-        if (given) throw CLI::ValidationError(fmt::format("{} is not for --model {}", name, flags.model));
+        if (given) throw cli::WrongUsage(fmt::format("{} is not for --model {}", name, flags.model));
     };
     if (flags.masked()) {
         refuse(!flags.token_names.empty(), "--token-names");
@@ -108,7 +108,7 @@ void check_for_model(const ModelFlags& flags) {
         refuse(flags.top_k > 0, "--top-k");
         cli::check_heads(flags);
         cli::check_positions(flags);
-        if (flags.block < 3) throw CLI::ValidationError("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
+        if (flags.block < 3) throw cli::WrongUsage("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
     } else {
         refuse(flags.hidden > 0, "--hidden");
         refuse(flags.positions > 0, "--positions");
@@ -117,29 +117,29 @@ void check_for_model(const ModelFlags& flags) {
     }
 }
 
-void add_flags(CLI::App& app, ModelFlags& flags) {
+void add_flags(cli::App& app, ModelFlags& flags) {
     cli::add_option(app, "--model", flags.model,
                     "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
                     "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
-        ->check(cli::one_of({"lstm", "gru", "bert"}))
-        ->capture_default_str();
+        .check(cli::one_of({"lstm", "gru", "bert"}))
+        .show_default();
     cli::add_text_data(app, flags);
     cli::add_option(
         app, "--vocabulary", flags.given_vocabulary,
         "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
         "--tokens, the number of kinds (50257)")
-        ->type_name("FILE|INT")
-        ->excludes("--bytes");
+        .type_name("FILE|INT")
+        .excludes("--bytes");
     cli::add_option(app, "--case", flags.letter_case,
                     "of letters, for vocab.txt: lower, or keep; by default as the tokenizer_config.json beside it "
                     "says, else keep where its pieces have capitals")
-        ->check(cli::one_of({"lower", "keep"}));
+        .check(cli::one_of({"lower", "keep"}));
     cli::add_text_sizes(app, flags);
     cli::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
-        ->check(cli::whole(0, 1 << 20));
+        .check(cli::whole(0, 1 << 20));
     cli::add_text_sampling(app, flags);
-    app.get_option("--sample")
-        ->description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
+    app.option("--sample")
+        .description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
     cli::add_flags(app, flags);
     cli::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
     app.footer(kExamples);
@@ -148,7 +148,7 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
         take_defaults(app, flags);
         if (!flags.letter_case.empty() && flags.pieces.empty())
-            throw CLI::ValidationError("--case is for the vocab.txt that --vocabulary names");
+            throw cli::WrongUsage("--case is for the vocab.txt that --vocabulary names");
         check_for_model(flags);
         take_recompute(flags);
     });
@@ -185,7 +185,7 @@ cli::Program text_program(const ModelFlags& flags) {
 
 int main(int argc, char** argv) {
     using namespace headroom;
-    CLI::App app("Trains an LSTM, a GRU or a BERT on a text file.", "train_text");
+    cli::App app("Trains an LSTM, a GRU or a BERT on a text file.", "train_text");
     text::ModelFlags flags;
     text::add_flags(app, flags);
     return cli::run(app, argc, argv, [&] { cli::train(flags, [&] { return text::text_program(flags); }); });

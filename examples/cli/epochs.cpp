@@ -9,12 +9,10 @@
 
 namespace headroom::cli {
 
-void add_epochs(CLI::App& app, EpochFlags& flags) {
-    add_option(app, "--epochs", flags.epochs, "passes over the images")
-        ->check(whole(1, 1 << 20))
-        ->capture_default_str();
+void add_epochs(App& app, EpochFlags& flags) {
+    add_option(app, "--epochs", flags.epochs, "passes over the images").check(whole(1, 1 << 20)).show_default();
     add_option(app, "--steps", flags.wanted_steps, "optimizer steps, instead of --epochs")
-        ->check(whole(0, std::int64_t{1} << 40));
+        .check(whole(0, std::int64_t{1} << 40));
 }
 
 void set_steps(EpochFlags& flags, std::int64_t images) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <headroom/examples/cli/flags.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
@@ -16,7 +17,7 @@ struct EpochFlags : Flags {
 };
 
 /// --epochs and --steps.
-void add_epochs(CLI::App& app, EpochFlags& flags);
+void add_epochs(App& app, EpochFlags& flags);
 
 /// Sets the number of steps for so many images to train on. A batch at the end of an epoch that is not full does not
 /// count. Errors: Error if there are fewer images than a batch has.

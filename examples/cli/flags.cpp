@@ -20,50 +20,47 @@ void leave_out_files(Flags& flags) {
         file->clear();
 }
 
-/// Not stored in checkpoints.
-CLI::Option* of_this_run(CLI::Option* option) { return option->configurable(false)->group("Of this run alone"); }
-
-void add_device(CLI::App& app, Flags& flags) {
+void add_device(App& app, Flags& flags) {
     add_option(app, "--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
-        ->check(one_of({"cpu", "cuda", "dry"}))
-        ->capture_default_str();
+        .check(one_of({"cpu", "cuda", "dry"}))
+        .show_default();
     flags.gpu.add(app);
     add_option(app, "--threads", flags.threads, "0: one per processor, shared out among the processes of a machine")
-        ->check(whole(0, 1024));
+        .check(whole(0, 1024));
     add_option(app, "--ranks", flags.ranks,
                "with --device dry: predict each of so many processes that mpirun starts, which share a step's "
                "micro-batches")
-        ->check(whole(1, 1 << 20));
+        .check(whole(1, 1 << 20));
     add_timeouts(app, flags.timeouts);
     add_option(app, "--memory-limit", flags.memory_limit,
                "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
-        ->transform(bytes());
-    CLI::Option* const budget =
+        .check(bytes());
+    const Option budget =
         add_option(
             app, "--budget", flags.budget,
             "memory that the training may reserve, such as 512MiB or 6GB: a plan says which micro-batch and what "
             "backward computes again, so that it stays below and is as fast as that allows")
-            ->transform(bytes())
-            ->excludes("--memory-limit");
+            .check(bytes())
+            .excludes("--memory-limit");
     add_option(app, "--plan", flags.plan, "file with a plan that --save-plan has written for the same training")
-        ->excludes(budget);
+        .excludes(budget);
     add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module");
     add_option(app, "--save-plan", flags.save_plan, "file for the plan");
-    CLI::Option* const costs =
+    const Option costs =
         add_option(app, "--costs", flags.costs, "file of --calibrate: times are predicted by what was measured");
     add_option(app, "--calibrate", flags.calibrate,
                "measure how long ops take, in a few steps before the training, and write it to this file; a plan then "
                "goes by it")
-        ->excludes(costs);
+        .excludes(costs);
     add_flag(app, "--keep-batch", flags.keep_batch,
              "a plan keeps the micro-batch; without --budget it is made for all of a GPU's memory");
     add_flag(app, "--split-batch", flags.split_batch,
              "a plan may take smaller micro-batches, also where layers normalise by the statistics of one; without "
              "--budget it is made for all of a GPU's memory")
-        ->excludes("--keep-batch");
+        .excludes("--keep-batch");
 }
 
-void add_tuning(CLI::App& app, Flags& flags) {
+void add_tuning(App& app, Flags& flags) {
     add_flag(app, "--fit-scratch", flags.fit_scratch,
              "on a GPU, rehearse for a larger --scratch-budget that does not raise the peak; a training keeps it");
     add_flag(app, "--graphs", flags.compute.graphs,
@@ -72,92 +69,94 @@ void add_tuning(CLI::App& app, Flags& flags) {
     add_option(app, "--tune", flags.tuning_file,
                "on a GPU, try several algorithms for each product and attention; with a file, what was found is "
                "kept in it, and taken from it next time")
-        ->type_name("[FILE]")
-        ->expected(0, 1);
+        .type_name("[FILE]")
+        .value_optional();
     add_flag(app, "--libraries", flags.libraries,
              "on a GPU, say at the end which library computed products and attention, and what it refused");
 }
 
 /// Others give other bits: a training that is resumed has the same.
-void add_compute(CLI::App& app, Flags& flags) {
+void add_compute(App& app, Flags& flags) {
     add_flag(app, "--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
-    app.add_flag_callback(
-        "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
+    add_flag(
+        app, "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
     add_option(app, "--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
-        ->transform(bytes())
-        ->capture_default_str();
+        .check(bytes())
+        .show_default();
 }
 
-void add_step(CLI::App& app, Flags& flags) {
+void add_step(App& app, Flags& flags) {
     const auto count = whole(1, 1 << 20);
     const auto none_or_more = whole(0, std::int64_t{1} << 40);
     const auto not_negative = real(0, 1e30);
     add_option(app, "--seed", flags.seed, "of initialisation, data order and all other random numbers")
-        ->check(natural())
-        ->capture_default_str();
-    add_option(app, "--dtype", flags.dtype, "of matrix products")
-        ->check(one_of({"f32", "bf16", "f16"}))
-        ->capture_default_str();
-    add_option(app, "--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
-    add_option(app, "--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
+        .check(natural())
+        .show_default();
+    add_option(app, "--dtype", flags.dtype, "of matrix products").check(one_of({"f32", "bf16", "f16"})).show_default();
+    add_option(app, "--batch", flags.batch, "samples in a micro-batch").check(count).show_default();
+    add_option(app, "--accumulate", flags.accumulate, "micro-batches in a step").check(count).show_default();
     add_option(app, "--shard", flags.shard,
                "what each of several processes keeps its share of alone: none, the optimizer's state, or the gradients "
                "as well, which gives the same bits with any number of processes")
-        ->check(one_of({"none", "state", "gradients"}))
-        ->capture_default_str();
-    add_option(app, "--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
+        .check(one_of({"none", "state", "gradients"}))
+        .show_default();
+    add_option(app, "--lr", flags.lr, "peak learning rate").check(not_negative).show_default();
     add_option(app, "--min-lr", flags.min_lr,
                fmt::format("learning rate at the end ({})",
                            flags.min_lr < 0 ? "a tenth of --lr" : fmt::to_string(flags.min_lr)))
-        ->check(not_negative);
-    add_option(app, "--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
-    add_option(app, "--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
+        .check(not_negative);
+    add_option(app, "--warmup", flags.warmup, "steps of linear warm-up").check(none_or_more).show_default();
+    add_option(app, "--weight-decay", flags.weight_decay, "of matrices").check(not_negative).show_default();
     add_option(app, "--optimizer", flags.optimizer, "adamw or sgd")
-        ->check(one_of(training::optimizer_names()))
-        ->capture_default_str();
-    add_option(app, "--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
-    add_option(app, "--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
+        .check(one_of(training::optimizer_names()))
+        .show_default();
+    add_option(app, "--beta2", flags.beta2, "of AdamW").check(real(0, 0.999999)).show_default();
+    add_option(app, "--momentum", flags.momentum, "of SGD").check(real(0, 0.999999)).show_default();
     add_option(app, "--max-grad-norm", flags.max_grad_norm, "largest gradient norm; 0: none")
-        ->check(not_negative)
-        ->capture_default_str();
+        .check(not_negative)
+        .show_default();
     add_option(app, "--ema-decay", flags.ema_decay,
                "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
-        ->check(real(0, 0.999999));
+        .check(real(0, 0.999999));
     add_option(app, "--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
-        ->check(none_or_more);
+        .check(none_or_more);
+    add_option(app, "--patience", flags.patience,
+               "end after this many validations in a row without a lower loss; 0: never")
+        .check(none_or_more)
+        .needs("--validate-every");
 }
 
-void add_recompute(CLI::App& app, Flags& flags) {
+void add_recompute(App& app, Flags& flags) {
     std::string what = "what backward computes again";
     std::vector<std::string> names;
     for (const nn::RecomputeWay& each : flags.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
-    add_option(app, "--recompute", flags.recompute, what)->check(one_of(names))->capture_default_str();
+    add_option(app, "--recompute", flags.recompute, what).check(one_of(names)).show_default();
     refuse_old(app, "--checkpoint", "--recompute " + names.back());
 }
 
-void add_files(CLI::App& app, Flags& flags) {
+void add_files(App& app, Flags& flags) {
     add_option(app, "--memory-history", flags.memory_history,
                "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
                "Perfetto")
-        ->check(training::history_file_problem);
-    CLI::Option* const save = add_option(app, "--save", flags.save, "file to save the training to at the end");
+        .check({training::history_file_problem});
+    const Option save = add_option(app, "--save", flags.save, "file to save the training to at the end");
     add_option(app, "--save-every", flags.save_every, "save after every so many steps as well")
-        ->check(whole(0, std::int64_t{1} << 40))
-        ->needs(save);
+        .check(whole(0, std::int64_t{1} << 40))
+        .needs(save);
     add_option(app, "--best", flags.best,
                "file to save the training to whenever a validation loss is the least so far");
     add_option(app, "--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")
-        ->check(whole(0, std::int64_t{1} << 40));
+        .check(whole(0, std::int64_t{1} << 40));
     add_option(app, "--json", flags.json, "file for the figures of the run");
     add_option(app, "--log", flags.log, "file for the figures of every step, a JSON object in each line");
     add_option(app, "--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
     add_flag(app, "--changed-data", flags.changed_data,
              "resume although the data has another number of samples; a training goes on in the same epoch")
-        ->needs("--resume");
+        .needs("--resume");
     add_option(app, "--pictures", flags.pictures,
                "folder for pictures: the losses as SVG, and what the program draws, as PNG");
 }
@@ -174,72 +173,69 @@ void Flags::note(const std::string& line) const {
     if (std::ranges::find(*notes, line) == notes->end()) notes->push_back(line);
 }
 
-void add_flags(CLI::App& app, Flags& flags) {
-    flags.program = app.get_name();
+void add_flags(App& app, Flags& flags) {
+    flags.program = app.name();
     flags.stored = StoredFlags::add(app);
     add_step(app, flags);
     add_compute(app, flags);
     if (flags.recomputes.size() > 1) add_recompute(app, flags);
-    const std::size_t of_training = app.get_options().size();
+    const std::size_t of_training = app.options().size();
     add_device(app, flags);
     add_tuning(app, flags);
     add_files(app, flags);
-    const std::vector<CLI::Option*> all = app.get_options();
-    for (std::size_t i = of_training; i < all.size(); ++i) of_this_run(all[i]);
-    app.parse_complete_callback([&app, &flags] {
-        flags.compute.tune = app.count("--tune") > 0;
+    const std::vector<Option> all = app.options();
+    for (std::size_t i = of_training; i < all.size(); ++i) all[i].of_this_run();
+    app.when_parsed([&app, &flags] {
+        flags.compute.tune = app.given("--tune");
         if (world().rank() > 0) leave_out_files(flags);
         flags.gpu.check(app, flags.device);
         if (flags.device == "dry" && !flags.calibrate.empty())
-            throw CLI::ValidationError("--calibrate measures, and --device dry computes nothing");
-        if (app.count("--ranks") > 0 && flags.device != "dry")
-            throw CLI::ValidationError("--ranks is for --device dry; mpirun -np N starts N processes");
+            throw WrongUsage("--calibrate measures, and --device dry computes nothing");
+        if (app.given("--ranks") && flags.device != "dry")
+            throw WrongUsage("--ranks is for --device dry; mpirun -np N starts N processes");
         if (world().ranks() > 1 && flags.device == "dry")
-            throw CLI::ValidationError("--device dry is for one process, which predicts --ranks N without mpirun");
+            throw WrongUsage("--device dry is for one process, which predicts --ranks N without mpirun");
         if ((world().ranks() > 1 || flags.ranks > 1) && flags.compute.graphs)
-            throw CLI::ValidationError(
-                "--graphs is for one process: several exchange in a step, which a graph can't hold");
+            throw WrongUsage("--graphs is for one process: several exchange in a step, which a graph can't hold");
         if (world().ranks() > 1 && !flags.calibrate.empty())
-            throw CLI::ValidationError("--calibrate measures in one process; give several the --costs of its file");
+            throw WrongUsage("--calibrate measures in one process; give several the --costs of its file");
         for (const auto& [name, given] :
              {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !flags.gpu.described())
-                throw CLI::ValidationError(
-                    fmt::format("{} is for --device cuda, or dry with --gpu or --gpu-memory", name));
+                throw WrongUsage(fmt::format("{} is for --device cuda, or dry with --gpu or --gpu-memory", name));
         flags.recompute_given = flags.recomputes.size() > 1 && flags.stored->given("recompute");
         for (const char* name : {"--budget", "--plan", "--keep-batch", "--split-batch"}) {
-            if (app.count(name) == 0) continue;
+            if (!app.given(name)) continue;
             if (flags.budget == 0 && name == std::string_view("--budget"))
-                throw CLI::ValidationError("--budget 0 leaves no memory to train in");
+                throw WrongUsage("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
-                throw CLI::ValidationError(
-                    fmt::format("{} excludes --recompute: the plan says what is recomputed", name));
+                throw WrongUsage(fmt::format("{} excludes --recompute: the plan says what is recomputed", name));
             flags.recompute = flags.recomputes.front().name;
         }
         const bool gpu = flags.device == "cuda" || flags.gpu.described();
         for (const auto& [name, given] :
              {std::pair{"--keep-batch", flags.keep_batch}, {"--split-batch", flags.split_batch}})
             if (given && flags.budget == 0 && !gpu)
-                throw CLI::ValidationError(fmt::format("{} needs --budget, except on a GPU", name));
+                throw WrongUsage(fmt::format("{} needs --budget, except on a GPU", name));
         for (const auto& [name, given] :
              {std::pair{"--explain", flags.explain}, {"--save-plan", !flags.save_plan.empty()}})
             if (given && flags.budget == 0 && !flags.keep_batch && !flags.split_batch)
-                throw CLI::ValidationError(
+                throw WrongUsage(
                     fmt::format("{} needs --budget, --keep-batch or --split-batch, which make a plan", name));
-        if (flags.libraries && flags.device != "cuda") throw CLI::ValidationError("--libraries is for --device cuda");
+        if (flags.libraries && flags.device != "cuda") throw WrongUsage("--libraries is for --device cuda");
         if (flags.floor() > flags.lr)
-            throw CLI::ValidationError(fmt::format(
-                "--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr", flags.min_lr, flags.lr));
+            throw WrongUsage(fmt::format("--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr",
+                                         flags.min_lr, flags.lr));
     });
 }
 
-void add_workers(CLI::App& app, int& workers, const std::string& what) {
-    of_this_run(add_option(app, "--workers", workers, what)->check(whole(0, 1024))->capture_default_str());
+void add_workers(App& app, int& workers, const std::string& what) {
+    add_option(app, "--workers", workers, what).check(whole(0, 1024)).show_default().of_this_run();
 }
 
-void add_from(CLI::App& app, std::string& from, const std::string& what) {
-    of_this_run(add_option(app, "--from", from, what)->excludes("--resume"));
+void add_from(App& app, std::string& from, const std::string& what) {
+    add_option(app, "--from", from, what).excludes("--resume").of_this_run();
 }
 
 Context make_context(const Flags& flags, std::size_t gpu_in_use) {

@@ -13,11 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <headroom/core/context.hpp>
 #include <headroom/dist/world.hpp>
 #include <headroom/examples/cli/gpu_flags.hpp>
+#include <headroom/examples/cli/options.hpp>
 #include <headroom/examples/cli/stored_flags.hpp>
 #include <headroom/training/options.hpp>
 
@@ -60,6 +59,7 @@ struct Flags {
     bool explain = false;          ///< the plan
     bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
     std::int64_t validate_every = 0;               ///< steps; 0: at the end
+    std::int64_t patience = 0;                     ///< validations in a row without a lower loss; 0: no end by them
 
     std::string memory_history;
     std::string save;
@@ -85,13 +85,13 @@ struct Flags {
     std::optional<Dtype> autocast() const;
 };
 
-/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's parse_complete_callback and
+/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's when_parsed and
 /// its config file; its `callback` is left to the program.
-void add_flags(CLI::App& app, Flags& flags);
+void add_flags(App& app, Flags& flags);
 
 /// --workers and --from, which belong to the run alone; `what` is for --help. After `add_flags`.
-void add_workers(CLI::App& app, int& workers, const std::string& what);
-void add_from(CLI::App& app, std::string& from, const std::string& what);
+void add_workers(App& app, int& workers, const std::string& what);
+void add_from(App& app, std::string& from, const std::string& what);
 
 /// What the training runs on: a GPU for --device cuda, else the CPU. `gpu_in_use`: `ContextOptions::gpu_in_use`.
 /// Errors: DeviceError if there is no GPU.

@@ -13,7 +13,7 @@ namespace headroom::cli {
 
 namespace {
 
-CLI::Validator known_gpu() {
+Check known_gpu() {
     const auto problem = [](std::string& name) -> std::string {
         try {
             gpu_model(name);
@@ -22,7 +22,7 @@ CLI::Validator known_gpu() {
             return error.what();
         }
     };
-    return CLI::Validator(problem, "NAME");
+    return {problem, "NAME"};
 }
 
 /// "with --device dry: ...: RTX 2080 Ti, T4".
@@ -34,37 +34,37 @@ std::string with_names(const std::string& what) {
 
 }  // namespace
 
-void GpuFlags::add(CLI::App& app) {
+void GpuFlags::add(App& app) {
     add_option(app, "--gpu", name, with_names("with --device dry: predict for this GPU, which need not be present"))
-        ->check(known_gpu());
+        .check(known_gpu());
     add_option(app, "--gpu-memory", memory,
                "with --device dry: predict for a GPU with so much memory: that of --gpu, or else one like an H100")
-        ->transform(bytes());
+        .check(bytes());
     add_gpu_reserve(app, reserve);
 }
 
-void add_gpu_names(CLI::App& app, std::vector<std::string>& names, const std::string& what) {
-    add_option(app, "--gpu", names, with_names(what))->delimiter(',')->check(known_gpu());
+void add_gpu_names(App& app, std::vector<std::string>& names, const std::string& what) {
+    add_option(app, "--gpu", names, with_names(what)).delimiter(',').check(known_gpu());
 }
 
-void add_gpu_reserve(CLI::App& app, std::size_t& reserve) {
+void add_gpu_reserve(App& app, std::size_t& reserve) {
     add_option(app, "--gpu-reserve", reserve,
                "memory of a GPU that is left to CUDA, its libraries and the code of kernels; a training plans with the "
                "rest")
-        ->transform(bytes())
-        ->capture_default_str();
+        .check(bytes())
+        .show_default();
 }
 
-void GpuFlags::check(const CLI::App& app, const std::string& device) const {
+void GpuFlags::check(const App& app, const std::string& device) const {
     for (const char* flag : {"--gpu", "--gpu-memory"}) {
-        if (app.count(flag) > 0 && device != "dry")
-            throw CLI::ValidationError(
+        if (app.given(flag) && device != "dry")
+            throw WrongUsage(
                 fmt::format("{} is for --device dry; a real GPU's memory is limited by --memory-limit", flag));
     }
-    if (app.count("--gpu-memory") > 0 && memory == 0)
-        throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
-    if (app.count("--gpu-reserve") > 0 && device != "cuda" && !described())
-        throw CLI::ValidationError("--gpu-reserve is for --device cuda, or dry with --gpu or --gpu-memory");
+    if (app.given("--gpu-memory") && memory == 0)
+        throw WrongUsage("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+    if (app.given("--gpu-reserve") && device != "cuda" && !described())
+        throw WrongUsage("--gpu-reserve is for --device cuda, or dry with --gpu or --gpu-memory");
 }
 
 Profile GpuFlags::profile() const {

@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <headroom/core/context.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
@@ -20,9 +19,9 @@ struct GpuFlags {
     std::size_t memory = 0;             ///< bytes; 0: that GPU's own
     std::size_t reserve = kGpuReserve;  ///< `Profile::reserve`
 
-    void add(CLI::App& app);
-    /// Errors: CLI::ValidationError for flags that do not fit the device: "cpu", "cuda" or "dry".
-    void check(const CLI::App& app, const std::string& device) const;
+    void add(App& app);
+    /// Errors: WrongUsage for flags that do not fit the device: "cpu", "cuda" or "dry".
+    void check(const App& app, const std::string& device) const;
     /// Whether a GPU is described, which need not be present.
     bool described() const { return !name.empty() || memory > 0; }
     /// The GPU that is described.
@@ -30,8 +29,8 @@ struct GpuFlags {
 };
 
 /// --gpu for several; the help goes on with the names.
-void add_gpu_names(CLI::App& app, std::vector<std::string>& names, const std::string& what);
+void add_gpu_names(App& app, std::vector<std::string>& names, const std::string& what);
 /// --gpu-reserve.
-void add_gpu_reserve(CLI::App& app, std::size_t& reserve);
+void add_gpu_reserve(App& app, std::size_t& reserve);
 
 }  // namespace headroom::cli

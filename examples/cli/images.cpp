@@ -105,7 +105,7 @@ std::optional<data::Orientation> ImageFileFlags::read_as() const {
     return orientation == "stored" ? data::Orientation::stored : data::Orientation::upright;
 }
 
-void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
+void add_image_files(App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
     add_flag(app, "--skip-bad-images", flags.skip_bad_images,
              "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
              "training");
@@ -114,8 +114,8 @@ void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& wo
     add_option(app, "--orientation", flags.orientation,
                fmt::format("images that EXIF data says to turn are read upright or as stored{}",
                            annotated ? "; auto: as they have the size that the annotations say" : ""))
-        ->check(one_of(ways))
-        ->capture_default_str();
+        .check(one_of(ways))
+        .show_default();
     add_workers(app, flags.workers, workers);
 }
 

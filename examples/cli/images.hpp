@@ -18,6 +18,7 @@
 
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/examples/cli/epochs.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
@@ -31,7 +32,7 @@ struct ImageFileFlags : EpochFlags {
 };
 
 /// --skip-bad-images, --orientation and --workers. `annotated`: annotations say the size of an image.
-void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& workers, bool annotated = false);
+void add_image_files(App& app, ImageFileFlags& flags, const std::string& workers, bool annotated = false);
 
 /// Looks at all files of `parts` without decoding them (`data::find_bad_images`). With --skip-bad-images, others take
 /// the places of bad images there, also of those that only decoding will find, and what is returned says which (for

@@ -1,5 +1,6 @@
 #include <headroom/examples/cli/outcome.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <headroom/core/nearest.hpp>
 #include <headroom/examples/cli/options.hpp>
 #include <headroom/examples/cli/processes.hpp>
 #include <headroom/memory/error.hpp>
@@ -28,25 +28,6 @@
 namespace headroom::cli {
 
 namespace {
-
-/// What is wrong with the command line: in our words, where CLI11's would puzzle.
-std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
-    const std::string what = error.what();
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
-        const std::string option = what.substr(0, what.find(':'));
-        return option + (what.find("At Most") == std::string::npos ? ": a value is missing" : " is given twice");
-    }
-    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error);
-    const std::vector<std::string> words = app.remaining();
-    if (words.empty() || !(extras || dynamic_cast<const CLI::RequiredError*>(&error))) return what;
-    const std::string rest = extras ? "" : "; " + what;
-    if (!words.front().starts_with("--")) return fmt::format("{} belongs to no option{}", words.front(), rest);
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options())
-        if (!option->get_group().empty()) names.push_back(option->get_name());  // those that help has
-    return fmt::format("there is no {}; the nearest is {}{}", words.front(), nearest(words.front(), names, 1).front(),
-                       rest);
-}
 
 /// A file that is opened must not take the place of a standard one that is closed: what is printed would go there.
 void keep_standard_files() {
@@ -63,14 +44,13 @@ void flush_results() {
 std::optional<dist::World> joined;
 
 /// Of the command line, whose other flags are looked at when all have joined: the first one speaks for all.
-dist::JoinOptions timeouts(const CLI::App& app, int argc, char** argv) {
+dist::JoinOptions timeouts(const App& app, const std::vector<std::string>& words) {
     dist::JoinOptions options;
-    if (!app.get_option_no_throw("--join-timeout")) return options;
-    CLI::App flags;
-    flags.set_help_flag();
-    flags.allow_extras();
+    if (!app.find("--join-timeout")) return options;
+    App flags("", app.name());
+    flags.take_some();
     add_timeouts(flags, options);
-    flags.parse(argc, argv);
+    flags.parse(words);
     return options;
 }
 
@@ -95,46 +75,47 @@ const dist::World& world() {
     return *joined;
 }
 
-void add_timeouts(CLI::App& app, dist::JoinOptions& options) {
+void add_timeouts(App& app, dist::JoinOptions& options) {
     add_option(app, "--join-timeout", options.join_timeout,
                "with several processes: seconds that all have to come; 0: without end")
-        ->check(real(0, 1e9))
-        ->capture_default_str();
+        .check(real(0, 1e9))
+        .show_default();
     add_option(app, "--rank-timeout", options.rank_timeout,
                "with several processes: seconds that they wait for one that makes no progress; 0: without end")
-        ->check(real(0, 1e9))
-        ->capture_default_str();
+        .check(real(0, 1e9))
+        .show_default();
 }
 
 void expect_alone(const char* program) {
     if (world().ranks() > 1) throw Error(fmt::format("{} works in one process; start it without mpirun", program));
 }
 
-int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body) {
-    app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version));
+int run(App& app, int argc, char** argv, const std::function<void()>& body) {
+    app.version(fmt::format("{} {}", app.name(), version));
     // A file that grows past the shell's limit is then an error of the write, and the program can say so.
     std::signal(SIGXFSZ, SIG_IGN);
     keep_standard_files();
     const auto end = [&](int code, const std::string& why, const std::string& report = "") {
         wait_for_turn();
-        const std::string line = without_controls(fmt::format("{}: {}", app.get_name(), why));
+        const std::string line = without_controls(fmt::format("{}: {}", app.name(), why));
         std::fputs((line + '\n' + report).c_str(), stderr);  // fmt::print would throw
         if (joined) joined->abort(code);
         return code;
     };
     try {
-        join(timeouts(app, argc, argv));
-        app.parse(argc, argv);
+        const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+        join(timeouts(app, words));
+        app.parse(words);
         body();
         flush_results();
         joined.reset();
         return 0;
-    } catch (const CLI::Success& help) {
-        if (!joined || joined->rank() == 0) app.exit(help, std::cout);
+    } catch (const TextAsked& asked) {
+        if (!joined || joined->rank() == 0) std::cout << asked.text;
         joined.reset();
         return std::cout.flush() ? 0 : end(1, "the text can't be written to standard output");
-    } catch (const CLI::ParseError& error) {
-        return end(2, wrong_usage(app, error) + " (--help lists the options)");
+    } catch (const WrongUsage& error) {
+        return end(2, fmt::format("{} (--help lists the options)", error.what()));
     } catch (const Interrupted& early) {
         std::fflush(stdout);
         joined.reset();

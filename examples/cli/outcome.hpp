@@ -3,13 +3,13 @@
 // Whatever goes wrong, one line on stderr says what and what to do; out of memory is followed by the report.
 //
 //     int main(int argc, char** argv) {
-//         CLI::App app("...");
+//         App app("...");
 //         return cli::run(app, argc, argv, [&] { train(); });
 //     }
 #include <exception>
 #include <functional>
 
-#include <CLI/CLI.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
@@ -20,6 +20,6 @@ struct Interrupted : std::exception {
 };
 
 /// Parses the command line, which has --version as well, then runs `body`; the exit code.
-int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body);
+int run(App& app, int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace headroom::cli

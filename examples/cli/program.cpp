@@ -177,6 +177,7 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                                     : flags.keep_batch ? std::optional(false)
                                                                        : std::nullopt,
                                      .validate_every = flags.validate_every,
+                                     .patience = flags.patience,
                                      .resume = flags.resume(),
                                      .changed_data = flags.changed_data,
                                      .save = flags.save,

@@ -50,7 +50,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
     return static_cast<std::uint64_t>(bytes);
 }
 
-CLI::Validator bytes() {
+Check bytes() {
     const auto convert = [](std::string& text) {
         const std::optional<std::uint64_t> size = parse_bytes(text);
         if (!size && parse_bytes(text + "GB")) return fmt::format("{0} has no unit; write {0}GB, for example", text);
@@ -60,7 +60,7 @@ CLI::Validator bytes() {
         text = fmt::to_string(*size);
         return std::string();
     };
-    return CLI::Validator(convert, "SIZE");
+    return {convert, "SIZE", true};
 }
 
 }  // namespace headroom::cli

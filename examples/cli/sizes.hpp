@@ -1,14 +1,14 @@
 #pragma once
 // Sizes of memory as people write them: flags take "512MiB", "1.5 GB" or bytes.
 //
-//     add_option(app, "--memory-limit", limit, "of the device's memory")->transform(bytes());
+//     add_option(app, "--memory-limit", limit, "of the device's memory").check(bytes());
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
@@ -18,6 +18,6 @@ namespace headroom::cli {
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 /// A flag's value as `parse_bytes` takes it, turned into bytes; all else is wrong usage.
-CLI::Validator bytes();
+Check bytes();
 
 }  // namespace headroom::cli

@@ -1,8 +1,8 @@
 #pragma once
 // The flags of a training in its checkpoint: --resume FILE alone goes on with them, and those on the command line count
-// more. An option that is not `configurable` belongs to the run, not to the training, and is not stored.
+// more. An option `of_this_run` belongs to the run, not to the training, and is not stored.
 //
-//     const auto stored = StoredFlags::add(app);    // takes the app's config file, as CLI11 calls it
+//     const auto stored = StoredFlags::add(app);    // adds --resume
 //     values["train_gpt.flags"] = stored->text();
 //     fmt::print("resuming {}; given anew: {}", stored->file(), fmt::join(stored->anew(), ", "));
 #include <map>
@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::cli {
 
 class StoredFlags {
   public:
     /// Adds --resume. The app outlives what this returns.
-    static std::shared_ptr<const StoredFlags> add(CLI::App& app);
+    static std::shared_ptr<const StoredFlags> add(App& app);
 
     /// The file to resume; empty without --resume.
     const std::string& file() const { return file_; }
@@ -32,12 +32,11 @@ class StoredFlags {
     static std::string value_name(const std::string& program) { return program + ".flags"; }
 
   private:
-    class FromCheckpoint;
-    explicit StoredFlags(const CLI::App& app) : app_(app) {}
+    explicit StoredFlags(const App& app) : app_(app) {}
     /// Reads them. Errors: FileError if it is no file of tensors or another program's, or they are damaged.
-    std::vector<CLI::ConfigItem> read(const std::string& file);
+    App::Values read(const std::string& file);
 
-    const CLI::App& app_;
+    const App& app_;
     std::string file_;
     std::vector<std::string> anew_;
     std::set<std::string> given_;  ///< on the command line that resumes
@@ -45,6 +44,6 @@ class StoredFlags {
 
 /// Gives an option the value that follows from another one, such as the width from a file with a model. Errors: wrong
 /// usage if the command line says otherwise. `source` says where it is from: "gpt2.safetensors".
-void imply(CLI::App& app, const std::string& name, const std::string& value, const std::string& source);
+void imply(App& app, const std::string& name, const std::string& value, const std::string& source);
 
 }  // namespace headroom::cli

@@ -8,53 +8,52 @@ namespace headroom::cli {
 
 namespace {
 
-CLI::Validator count() { return whole(1, 1 << 20); }
-CLI::Validator none_or_more() { return whole(0, std::int64_t{1} << 40); }
+Check count() { return whole(1, 1 << 20); }
+Check none_or_more() { return whole(0, std::int64_t{1} << 40); }
 
 }  // namespace
 
-CLI::Option* add_text_data(CLI::App& app, TextFlags& flags) {
-    add_option(app, "--data", flags.data, "text file to train on")->required();
-    CLI::Option* const bytes = add_flag(app, "--bytes", flags.bytes, "tokens are bytes, of any file");
-    CLI::Option* const tokens =
+Option add_text_data(App& app, TextFlags& flags) {
+    add_option(app, "--data", flags.data, "text file to train on").required();
+    const Option bytes = add_flag(app, "--bytes", flags.bytes, "tokens are bytes, of any file");
+    const Option tokens =
         add_option(app, "--tokens", flags.tokens,
                    "--data is a file of tokens in this format, or a folder with train.bin and val.bin, as nanoGPT's")
-            ->check(one_of({"u16", "u32"}))
-            ->excludes(bytes);
+            .check(one_of({"u16", "u32"}))
+            .excludes(bytes);
     add_option(app, "--token-names", flags.token_names,
                "vocab.json of the tokenizer, as Hugging Face has it for GPT-2: samples are text then")
-        ->needs(tokens);
+        .needs(tokens);
     return tokens;
 }
 
-void add_text_sizes(CLI::App& app, TextFlags& flags) {
-    add_option(app, "--layers", flags.layers, "number of layers")->check(whole(1, 10'000))->capture_default_str();
-    add_option(app, "--heads", flags.heads, "attention heads; divide the width")->check(count())->capture_default_str();
-    add_option(app, "--width", flags.width, "width of the model")->check(count())->capture_default_str();
-    add_option(app, "--block", flags.block, "length of a sequence in tokens")->check(count())->capture_default_str();
+void add_text_sizes(App& app, TextFlags& flags) {
+    add_option(app, "--layers", flags.layers, "number of layers").check(whole(1, 10'000)).show_default();
+    add_option(app, "--heads", flags.heads, "attention heads; divide the width").check(count()).show_default();
+    add_option(app, "--width", flags.width, "width of the model").check(count()).show_default();
+    add_option(app, "--block", flags.block, "length of a sequence in tokens").check(count()).show_default();
     add_option(app, "--positions", flags.positions, "of the model, if it is for longer sequences; 0: as --block")
-        ->check(none_or_more());
-    add_option(app, "--dropout", flags.dropout, "probability")->check(real(0, 0.99))->capture_default_str();
-    add_option(app, "--steps", flags.steps, "optimizer steps")->check(none_or_more())->capture_default_str();
+        .check(none_or_more());
+    add_option(app, "--dropout", flags.dropout, "probability").check(real(0, 0.99)).show_default();
+    add_option(app, "--steps", flags.steps, "optimizer steps").check(none_or_more()).show_default();
 }
 
-void add_text_sampling(CLI::App& app, TextFlags& flags) {
-    add_option(app, "--sample", flags.sample, "tokens of text to print at the end")->check(none_or_more());
+void add_text_sampling(App& app, TextFlags& flags) {
+    add_option(app, "--sample", flags.sample, "tokens of text to print at the end").check(none_or_more());
     add_option(app, "--temperature", flags.temperature, "of sampling; 0: the likeliest")
-        ->check(real(0, 1e30))
-        ->capture_default_str();
-    add_option(app, "--top-k", flags.top_k, "sample from the k likeliest; 0: from all")->check(none_or_more());
+        .check(real(0, 1e30))
+        .show_default();
+    add_option(app, "--top-k", flags.top_k, "sample from the k likeliest; 0: from all").check(none_or_more());
 }
 
 void check_heads(const TextFlags& flags) {
     if (flags.width % flags.heads == 0) return;
-    throw CLI::ValidationError(fmt::format("--heads {} does not divide --width {}", flags.heads, flags.width));
+    throw WrongUsage(fmt::format("--heads {} does not divide --width {}", flags.heads, flags.width));
 }
 
 void check_positions(const TextFlags& flags) {
     if (flags.longest() >= flags.block) return;
-    throw CLI::ValidationError(
-        fmt::format("--block {} is longer than the model's {} positions", flags.block, flags.positions));
+    throw WrongUsage(fmt::format("--block {} is longer than the model's {} positions", flags.block, flags.positions));
 }
 
 }  // namespace headroom::cli

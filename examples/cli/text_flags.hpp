@@ -2,7 +2,7 @@
 // What programs that train on texts can be told beside what every program can.
 //
 //     struct GptFlags : cli::TextFlags {...};
-//     CLI::Option* const tokens = cli::add_text_data(app, flags);
+//     const Option tokens = cli::add_text_data(app, flags);
 //     cli::add_text_sizes(app, flags);
 //     cli::add_text_sampling(app, flags);
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <headroom/examples/cli/flags.hpp>
+#include <headroom/examples/cli/options.hpp>
 #include <headroom/examples/cli/output_file.hpp>
 #include <headroom/nn/sampling.hpp>
 
@@ -45,16 +46,16 @@ struct TextFlags : Flags {
 };
 
 /// Ranges are checked by the parser: out of range is wrong usage. Returns --tokens.
-CLI::Option* add_text_data(CLI::App& app, TextFlags& flags);
+Option add_text_data(App& app, TextFlags& flags);
 /// Of the model, and --steps.
-void add_text_sizes(CLI::App& app, TextFlags& flags);
-void add_text_sampling(CLI::App& app, TextFlags& flags);
+void add_text_sizes(App& app, TextFlags& flags);
+void add_text_sampling(App& app, TextFlags& flags);
 
 /// Implies the flags of sizes from those of the model in --from. `heads`: their number, if a configuration beside the
 /// file says it; else a note says what is assumed, unless the command line has it. Errors: wrong usage if the command
 /// line says otherwise.
 template <class ModelOptions>
-void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& sizes, std::optional<std::int64_t> heads) {
+void imply_sizes(App& app, const TextFlags& flags, const ModelOptions& sizes, std::optional<std::int64_t> heads) {
     const auto imply = [&](const char* name, std::int64_t size, const std::string& source) {
         cli::imply(app, name, fmt::to_string(size), source);
     };
@@ -63,7 +64,7 @@ void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& size
     imply("--positions", sizes.block, flags.from);
     if (heads) {
         imply("--heads", *heads, "the configuration of " + flags.from);
-    } else if (app.count("--heads") == 0) {
+    } else if (!app.given("--heads")) {
         imply("--heads", sizes.heads, flags.from);
         flags.note(
             fmt::format("{}: its number of attention heads is taken to be {}, as no config.json beside it says it; "

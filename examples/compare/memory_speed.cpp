@@ -43,41 +43,41 @@ struct Flags {
     Json head;  ///< of files
 };
 
-void add_flags(CLI::App& app, const std::vector<models::Model>& models, Flags& flags) {
+void add_flags(cli::App& app, const std::vector<models::Model>& models, Flags& flags) {
     using cli::add_option;
     techniques::Question& question = flags.question;
     add_option(app, "--model", flags.model, "what is trained, on random data")
-        ->required()
-        ->check(cli::one_of(models::names(models)));
+        .required()
+        .check(cli::one_of(models::names(models)));
     cli::add_model_flags(app, "--effective-batch", question.sizes, question.dtype, question.optimizer);
     add_option(app, "--techniques", question.techniques, "what is compared, separated by commas; all unless given")
-        ->delimiter(',')
-        ->check(cli::one_of(techniques::names()));
+        .delimiter(',')
+        .check(cli::one_of(techniques::names()));
     add_option(app, "--budgets", question.budgets, "for which plans are made, from the least one to keeping all")
-        ->check(cli::whole(1, 1000))
-        ->capture_default_str();
+        .check(cli::whole(1, 1000))
+        .show_default();
     add_option(app, "--steps", question.steps, "of a training, of which the second half is timed")
-        ->check(cli::whole(2, 1000))
-        ->capture_default_str();
+        .check(cli::whole(2, 1000))
+        .show_default();
     add_option(app, "--rounds", question.rounds, "in each of which all trainings run once")
-        ->check(cli::whole(1, 100))
-        ->capture_default_str();
+        .check(cli::whole(1, 100))
+        .show_default();
     add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
-        ->check(cli::one_of({"cpu", "cuda", "dry"}))
-        ->capture_default_str();
+        .check(cli::one_of({"cpu", "cuda", "dry"}))
+        .show_default();
     flags.gpu.add(app);
-    add_option(app, "--threads", flags.threads, "0: one per processor")->check(cli::whole(0, 1024));
+    add_option(app, "--threads", flags.threads, "0: one per processor").check(cli::whole(0, 1024));
     cli::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
     add_option(
         app, "--within", question.within,
         "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch; with --gpu "
         "and --gpu-memory, what a training may take there")
-        ->transform(cli::bytes());
+        .check(cli::bytes());
     add_option(app, "--json", flags.json, "file for the rows");
     add_option(app, "--html", flags.html, "file for the page");
     add_option(app, "--memory-history", flags.history,
                "file for a page of the memory of each training over time, to one scale");
-    app.parse_complete_callback([&app, &flags] { flags.gpu.check(app, flags.device); });
+    app.when_parsed([&app, &flags] { flags.gpu.check(app, flags.device); });
 }
 
 Context make_context(const Flags& flags, const ComputeOptions& compute) {
@@ -217,10 +217,9 @@ void write_history(const Flags& flags, const Profile& profile, std::vector<techn
 }
 
 void answer(Flags flags) {
-    if (flags.peers && flags.device == "dry") throw CLI::ValidationError("--peers are trained: not with --device dry");
+    if (flags.peers && flags.device == "dry") throw cli::WrongUsage("--peers are trained: not with --device dry");
     if (flags.peers && !flags.question.model.has_peer)
-        throw CLI::ValidationError(
-            fmt::format("--peers: there is no PyTorch training of {}; leave it out", flags.model));
+        throw cli::WrongUsage(fmt::format("--peers: there is no PyTorch training of {}; leave it out", flags.model));
     cli::expect_writable("--json", flags.json);
     cli::expect_writable("--html", flags.html);
     cli::expect_writable("--memory-history", flags.history);
@@ -258,14 +257,14 @@ void answer(Flags flags) {
 }  // namespace
 
 int memory_speed(int argc, char** argv, const std::vector<models::Model>& models, const std::string& examples) {
-    CLI::App app("Shows what each way to save memory costs and saves.", cli::name_of(argv[0]));
-    app.preparse_callback([&](std::size_t) { models::check(models); });
+    cli::App app("Shows what each way to save memory costs and saves.", cli::name_of(argv[0]));
+    app.before_parse([&] { models::check(models); });
     Flags flags;
     add_flags(app, models, flags);
     app.footer(examples);
     flags.head = cli::result_head("what each technique costs and saves", argc, argv);
     return cli::run(app, argc, argv, [&] {
-        cli::expect_alone(app.get_name().c_str());
+        cli::expect_alone(app.name().c_str());
         flags.question.model = models::named(models, flags.model);
         answer(flags);
     });

@@ -27,7 +27,7 @@ namespace headroom::compare {
 namespace {
 
 constexpr std::size_t kLeastGpu = 1'000'000;
-constexpr const char* kUsualMemories = "8GB,11GB,12GB,16GB,24GB,40GB,80GB,141GB";
+const std::vector<std::string> kUsualMemories{"8GB", "11GB", "12GB", "16GB", "24GB", "40GB", "80GB", "141GB"};
 
 struct Flags {
     std::vector<std::string> models, memories, gpus;
@@ -48,48 +48,48 @@ std::vector<std::string> all_methods(const std::vector<models::Model>& models) {
     return methods;
 }
 
-void add_flags(CLI::App& app, const std::vector<models::Model>& models, Flags& flags) {
+void add_flags(cli::App& app, const std::vector<models::Model>& models, Flags& flags) {
     using cli::add_option;
     fits::Question& question = flags.question;
     std::vector<std::string> names = models::names(models);
     names.insert(names.begin(), "all");
     add_option(app, "--model", flags.models, "models, separated by commas, or all")
-        ->required()
-        ->delimiter(',')
-        ->check(cli::one_of(names));
+        .required()
+        .delimiter(',')
+        .check(cli::one_of(names));
     cli::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
     add_option(app, "--gpu-memory", flags.memories,
                fmt::format("sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
-                           kUsualMemories))
-        ->delimiter(',')
-        ->transform(cli::bytes());
+                           fmt::join(kUsualMemories, ",")))
+        .delimiter(',')
+        .check(cli::bytes());
     cli::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
     cli::add_gpu_reserve(app, flags.reserve);
     add_option(app, "--methods", question.methods,
                "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
                "--budget; all unless given")
-        ->delimiter(',')
-        ->check(cli::one_of(all_methods(models)));
-    CLI::Option* const keep = cli::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
+        .delimiter(',')
+        .check(cli::one_of(all_methods(models)));
+    const cli::Option keep = cli::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
     cli::add_flag(app, "--split-batch", flags.split_batch,
                   "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
-        ->excludes(keep);
+        .excludes(keep);
     add_option(
         app, "--largest", question.largest,
         "find the largest batch, which plans keep, block or height (the width follows) that fits, all else equal")
-        ->check(cli::one_of({"batch", "block", "height"}));
+        .check(cli::one_of({"batch", "block", "height"}));
     add_option(app, "--json", flags.json, "file for the rows");
 }
 
-/// What is left to check, and to complete, when all flags are known. Errors: CLI::ValidationError.
+/// What is left to check, and to complete, when all flags are known. Errors: cli::WrongUsage.
 void complete(Flags& flags, const std::vector<models::Model>& models) {
     fits::Question& question = flags.question;
     if (std::ranges::find(flags.models, "all") != flags.models.end()) flags.models = models::names(models);
-    if (flags.memories.empty() && flags.gpus.empty()) flags.memories = CLI::detail::split(kUsualMemories, ',');
+    if (flags.memories.empty() && flags.gpus.empty()) flags.memories = kUsualMemories;
     for (const std::string& memory : flags.memories) {
         question.gpus.push_back(Profile::gpu(cli::parse_bytes(memory).value()));
         if (question.gpus.back().memory.total_bytes < kLeastGpu)
-            throw CLI::ValidationError(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
+            throw cli::WrongUsage(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
     }
     for (const std::string& name : flags.gpus) question.gpus.push_back(Profile::gpu(gpu_model(name)));
     for (Profile& gpu : question.gpus) gpu.reserve = flags.reserve;
@@ -97,11 +97,11 @@ void complete(Flags& flags, const std::vector<models::Model>& models) {
     for (const std::string& name : flags.models) {
         const models::Model& model = models::named(models, name);
         if (fits::methods_of(model, question).empty())
-            throw CLI::ValidationError(fmt::format("--methods {}: {} has {}", fmt::join(question.methods, ","), name,
-                                                   fmt::join(fits::methods_of(model, {}), ", ")));
+            throw cli::WrongUsage(fmt::format("--methods {}: {} has {}", fmt::join(question.methods, ","), name,
+                                              fmt::join(fits::methods_of(model, {}), ", ")));
         if ((question.largest == "height" && model.samples != models::Samples::images) ||
             (question.largest == "block" && model.samples != models::Samples::sequences))
-            throw CLI::ValidationError(
+            throw cli::WrongUsage(
                 fmt::format("--largest {} is not for {}, which reads {}", question.largest, name,
                             model.samples == models::Samples::sequences ? "tokens" : models::plural(model.samples)));
     }
@@ -189,14 +189,14 @@ void answer(Flags flags, const std::vector<models::Model>& models) {
 }  // namespace
 
 int what_fits(int argc, char** argv, const std::vector<models::Model>& models, const std::string& examples) {
-    CLI::App app("Says what fits on which GPU.", cli::name_of(argv[0]));
-    app.preparse_callback([&](std::size_t) { models::check(models); });
+    cli::App app("Says what fits on which GPU.", cli::name_of(argv[0]));
+    app.before_parse([&] { models::check(models); });
     Flags flags;
     add_flags(app, models, flags);
     app.footer(examples);
     flags.head = cli::result_head("what fits on which GPU, as rehearsed; nothing is measured", argc, argv);
     return cli::run(app, argc, argv, [&] {
-        cli::expect_alone(app.get_name().c_str());
+        cli::expect_alone(app.name().c_str());
         answer(flags, models);
     });
 }

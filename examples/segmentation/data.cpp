@@ -97,48 +97,48 @@ std::set<int> values_in(const std::filesystem::path& mask) {
 
 }  // namespace
 
-void add_data(CLI::App& app, DataFlags& flags) {
+void add_data(cli::App& app, DataFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     cli::add_option(app, "--data", flags.data,
                     "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
                     "values are classes); without it, clouds are drawn");
-    CLI::Option* const images = cli::add_option(app, "--images", flags.images, "folder of images, instead of --data");
-    CLI::Option* const masks = cli::add_option(app, "--masks", flags.masks, "folder of their masks")->needs(images);
-    images->needs(masks);
+    const cli::Option images = cli::add_option(app, "--images", flags.images, "folder of images, instead of --data");
+    const cli::Option masks = cli::add_option(app, "--masks", flags.masks, "folder of their masks").needs(images);
+    images.needs(masks);
     cli::add_option(app, "--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
     cli::add_option(
         app, "--mask-values", flags.mask_values,
         "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
         "0,255 where masks have these two")
-        ->check(mask_values_problem);
+        .check({mask_values_problem});
     cli::add_option(app, "--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
-        ->check(cli::whole(0, 255));
-    cli::add_option(app, "--clouds", flags.clouds, "clouds to draw for training")->check(count)->capture_default_str();
+        .check(cli::whole(0, 255));
+    cli::add_option(app, "--clouds", flags.clouds, "clouds to draw for training").check(count).show_default();
     cli::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
-        ->check(cli::real(0, 100))
-        ->capture_default_str();
+        .check(cli::real(0, 100))
+        .show_default();
     cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
-        ->check(count)
-        ->capture_default_str();
-    cli::add_option(app, "--width", flags.width, "the same for columns")->check(count)->capture_default_str();
+        .check(count)
+        .show_default();
+    cli::add_option(app, "--width", flags.width, "the same for columns").check(count).show_default();
     cli::add_option(app, "--classes", flags.classes, "number of classes; values of masks are below it")
-        ->check(cli::whole(2, 255))
-        ->capture_default_str();
+        .check(cli::whole(2, 255))
+        .show_default();
     cli::add_option(app, "--validation", flags.validation,
                     "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
-        ->check(count);
+        .check(count);
     cli::add_option(app, "--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
-        ->check(cli::one_of({"none", "horizontal", "both"}))
-        ->capture_default_str();
+        .check(cli::one_of({"none", "horizontal", "both"}))
+        .show_default();
     cli::add_option(app, "--crop", flags.crop, "train on random parts, with this share of the height and of the width")
-        ->check(cli::real(0.01, 1))
-        ->capture_default_str();
+        .check(cli::real(0.01, 1))
+        .show_default();
 }
 
-void take_mask_values(CLI::App& app, DataFlags& flags) {
+void take_mask_values(cli::App& app, DataFlags& flags) {
     if (!flags.has_files()) {
         if (!flags.mask_values.empty())
-            throw CLI::ValidationError("--mask-values is for files; name their folder by --data");
+            throw cli::WrongUsage("--mask-values is for files; name their folder by --data");
         return;
     }
     if (flags.mask_values.empty()) {
@@ -148,10 +148,10 @@ void take_mask_values(CLI::App& app, DataFlags& flags) {
     }
     const std::vector<std::uint8_t> values = parse_mask_values(flags.mask_values);
     if (std::ranges::find(values, flags.ignore) != values.end())
-        throw CLI::ValidationError(
+        throw cli::WrongUsage(
             fmt::format("--ignore {}: --mask-values {} makes it a class", flags.ignore, flags.mask_values));
-    if (app.count("--classes") > 0 && flags.classes != std::ssize(values))
-        throw CLI::ValidationError(
+    if (app.given("--classes") && flags.classes != std::ssize(values))
+        throw cli::WrongUsage(
             fmt::format("--classes {}: --mask-values {} names {}", flags.classes, flags.mask_values, values.size()));
     cli::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
 }

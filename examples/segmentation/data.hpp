@@ -12,6 +12,7 @@
 
 #include <headroom/data/image_sample.hpp>
 #include <headroom/examples/cli/images.hpp>
+#include <headroom/examples/cli/options.hpp>
 
 namespace headroom::segmentation {
 
@@ -35,10 +36,10 @@ struct DataFlags : cli::ImageFileFlags {
 };
 
 /// Ranges are checked by the parser: out of range is wrong usage.
-void add_data(CLI::App& app, DataFlags& flags);
+void add_data(cli::App& app, DataFlags& flags);
 /// Implies --classes from --mask-values, and these from the masks themselves. Errors: wrong usage; as
 /// `find_mask_values`.
-void take_mask_values(CLI::App& app, DataFlags& flags);
+void take_mask_values(cli::App& app, DataFlags& flags);
 
 struct Split {
     data::ImageSourcePointer training;

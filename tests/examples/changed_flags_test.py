@@ -17,8 +17,8 @@ EACH = {
     "--accumulate": (2, "accumulate 1, not 2"), "--optimizer": ("sgd", "sgd"), "--ema-decay": (0.5, "average none, not 0.5"),
     "--shard": ("state", NAMED), "--lr": (0.5, NAMED), "--min-lr": (1e-4, NAMED), "--warmup": (1, NAMED),
     "--weight-decay": (0.5, NAMED), "--beta2": (0.5, NAMED), "--momentum": (0.5, NAMED), "--max-grad-norm": (0.25, NAMED),
-    "--steps": (7, NAMED), "--validate-every": (2, NAMED), "--tf32": ((), NAMED), "--nondeterministic": ((), NAMED),
-    "--scratch-budget": ("64MiB", NAMED)}
+    "--steps": (7, NAMED), "--validate-every": (2, NAMED), "--patience": (1, REFUSED),
+    "--tf32": ((), NAMED), "--nondeterministic": ((), NAMED), "--scratch-budget": ("64MiB", NAMED)}
 TEXT = {
     "--bytes": ((), "vocabulary"), "--tokens": ("u16", REFUSED), "--token-names": ("names", REFUSED),
     "--layers": (3, "layers 2, not 3"), "--width": (32, "width 16, not 32"), "--block": (8, "block 12, not 8"),

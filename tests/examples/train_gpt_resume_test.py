@@ -158,6 +158,14 @@ class TrainGptResume(ProgramCase):
         lines = [line for line in printed.splitlines() if "validation loss" in line]
         return [(float(line.split("loss ")[1].split(",")[0]), "the best so far" in line) for line in lines]
 
+    def test_patience_ends_it(self):
+        worse = ("--lr", 1, "--min-lr", 1)  # after a step or two it gets worse
+        printed = self.succeeds(*self.last_given([*self.training, *worse]), "--validate-every", 2, "--patience", 1)
+        losses = [loss for loss, _ in self.validations(printed)]
+        self.assertIn("1 validations in a row came to no less loss", printed)
+        self.assertIn(len(losses), range(2, 6), "as many as without patience, or none to compare")
+        self.assertEqual([later < earlier for earlier, later in zip(losses, losses[1:])], [True] * (len(losses) - 2) + [False])
+
     def test_the_best_is_kept(self):
         best = self.path("kept.safetensors")
         worse = ("--lr", 1, "--min-lr", 1)  # after a step or two it gets worse

@@ -73,7 +73,7 @@ class TrainGraphs : public ::testing::Test {
                                                {"--json", path("figures.json")}}) {
             if (std::find(given.begin(), given.end(), name) == given.end()) given.insert(given.end(), {name, value});
         }
-        CLI::App app("", "train_gpt");
+        App app("", "train_gpt");
         TextFlags flags;
         flags.recomputes = nn::Gpt::recompute_ways();
         flags.recompute = "mlp";
@@ -81,7 +81,6 @@ class TrainGraphs : public ::testing::Test {
         add_text_sizes(app, flags);
         add_text_sampling(app, flags);
         add_flags(app, flags);
-        std::reverse(given.begin(), given.end());
         app.parse(given);
         const Corpus corpus = read_corpus(flags);
         train(flags, [&] {
