@@ -36,7 +36,7 @@
 #endif
 
 namespace headroom::kernels::device {
-namespace header_examples_device_test {
+namespace {  // nothing calls these, so that nothing of them is linked
 
 using Numbers = std::vector<float>;
 
@@ -283,5 +283,5 @@ TEST(HeaderExamples, OfTilesAndLaunchesRun) {
     EXPECT_FALSE(plan_choices_example({}, stream, "a GPU"));
 }
 
-}  // namespace header_examples_device_test
+}  // namespace
 }  // namespace headroom::kernels::device

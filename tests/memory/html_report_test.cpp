@@ -47,7 +47,7 @@ TEST(ReportPage, IsWholeAndPutTogether) {
 }
 
 TEST(HtmlReport, AsksNothingOfTheNetwork) {
-    const MemorySnapshot snapshot = test::training_history();
+    const MemorySnapshot snapshot = headroom::test::training_history();
     const std::array<NamedSnapshot, 1> one{{{"run", &snapshot}}};
     const std::string page = page_of(one);
     for (const char* part :
@@ -57,15 +57,15 @@ TEST(HtmlReport, AsksNothingOfTheNetwork) {
 }
 
 TEST(HtmlReport, TitlesCantBreakOutOfTheData) {
-    const MemorySnapshot snapshot = test::training_history({.layers = 1, .steps = 1});
+    const MemorySnapshot snapshot = headroom::test::training_history({.layers = 1, .steps = 1});
     const std::array<NamedSnapshot, 1> plain{{{"title", &snapshot}}};
     const std::array<NamedSnapshot, 1> odd{{{"</script><script>alert(1)</script>", &snapshot}}};
     EXPECT_EQ(count(page_of(odd), "</script>"), count(page_of(plain), "</script>"));
 }
 
 TEST(HtmlReport, AnEventTakesLessThanTwelveBytes) {
-    const MemorySnapshot few = test::training_history({.steps = 1});
-    const MemorySnapshot many = test::training_history({.steps = 40});
+    const MemorySnapshot few = headroom::test::training_history({.steps = 1});
+    const MemorySnapshot many = headroom::test::training_history({.steps = 40});
     const std::array<NamedSnapshot, 1> first{{{"run", &few}}};
     const std::array<NamedSnapshot, 1> second{{{"run", &many}}};
     const std::size_t more = page_of(second).size() - page_of(first).size();

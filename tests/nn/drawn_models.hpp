@@ -32,7 +32,11 @@
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>
 
+namespace headroom::test {}
+
 namespace headroom::nn::test {
+
+using namespace headroom::test;  // what tests of all libraries share goes by test::, too
 
 /// Numbers from a seed, and the text of what was drawn.
 class Draw {

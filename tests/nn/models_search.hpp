@@ -31,7 +31,11 @@
 #include <headroom/tests/support/parameters.hpp>
 #include <headroom/tests/support/seed.hpp>
 
+namespace headroom::test {}
+
 namespace headroom::nn::test {
+
+using namespace headroom::test;  // what tests of all libraries share goes by test::, too
 
 /// Of the context of a training.
 struct Place {

@@ -16,7 +16,11 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
 
+namespace headroom::test {}
+
 namespace headroom::nn::test {
+
+using namespace headroom::test;  // what tests of all libraries share goes by test::, too
 
 inline constexpr std::int64_t kChannels = 5;
 

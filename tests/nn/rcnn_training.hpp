@@ -16,7 +16,11 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
 
+namespace headroom::test {}
+
 namespace headroom::nn::test {
+
+using namespace headroom::test;  // what tests of all libraries share goes by test::, too
 
 /// The model of scripts/reference/mask_rcnn.py. Its samplers take everything.
 inline MaskRcnnOptions reference_options() {
