@@ -32,6 +32,7 @@
 #include <functional>
 #include <initializer_list>
 #include <random>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -143,8 +144,10 @@ struct Cases : std::deque<Case> {
 /// "3x1025"; a scalar is "scalar".
 std::string to_name(const Shape& shape);
 
-/// Registers a test for each row of the table, named "Softmax.3x1025/bf16/gaps/gpu". To be called before main.
-bool add_rows(const std::string& kernel, const Cases& cases);
+/// Registers a test for each row of the table, named "Softmax.3x1025/bf16/gaps/gpu". To be called before main, by the
+/// source whose tests they are.
+bool add_rows(const std::string& kernel, const Cases& cases,
+              std::source_location source = std::source_location::current());
 
 /// The call's results on `device` are as expected, and nothing else was written. Returns them.
 std::vector<TestArray> expect_values(Device& device, const Trial& trial);

@@ -330,12 +330,13 @@ std::string to_name(const Shape& shape) {
 
 template <class Row>
 void add_row(const std::string& kernel, const Case& c, const Variant& v, Place place, bool elsewhere,
-             const std::string& where) {
+             const std::string& where, const std::source_location& source) {
     const std::string row = c.name + "/" + std::string(name(v.dtype)) + where + (place == Place::cpu ? "/cpu" : "/gpu");
     const auto make = [=, seed = fnv1a(kernel + "." + row)]() -> testing::Test* {
         return new Row(c, v, place, elsewhere, seed);
     };
-    testing::RegisterTest(kernel.c_str(), row.c_str(), nullptr, nullptr, __FILE__, __LINE__, make);
+    testing::RegisterTest(kernel.c_str(), row.c_str(), nullptr, nullptr, source.file_name(),
+                          static_cast<int>(source.line()), make);
 }
 
 /// One of the dtypes that kernels take in vectors, another for each case.
@@ -347,16 +348,16 @@ Dtype vector_dtype(const Case& c) {
     return fit.empty() ? c.dtypes.front() : fit[fnv1a(c.name) % fit.size()];
 }
 
-bool add_rows(const std::string& kernel, const Cases& cases) {
+bool add_rows(const std::string& kernel, const Cases& cases, std::source_location source) {
     int number = 0;
     bool elsewhere = false;  // every second case, and of a case every second strided row
     for (const Case& c : cases) {
         elsewhere = !elsewhere;
         if (HEADROOM_CUDA_KERNELS && !kRaces && !c.large && c.moves && c.layouts.size() > 1 && c.places.size() > 1) {
-            add_row<MovedRow>(kernel, c, {vector_dtype(c)}, Place::gpu, elsewhere, "/moved");
-            add_row<FarRow>(kernel, c, {vector_dtype(c)}, Place::gpu, !elsewhere, "/far");
+            add_row<MovedRow>(kernel, c, {vector_dtype(c)}, Place::gpu, elsewhere, "/moved", source);
+            add_row<FarRow>(kernel, c, {vector_dtype(c)}, Place::gpu, !elsewhere, "/far", source);
             if (c.dtypes.back() != vector_dtype(c))
-                add_row<FarRow>(kernel, c, {c.dtypes.back()}, Place::gpu, elsewhere, "/far");
+                add_row<FarRow>(kernel, c, {c.dtypes.back()}, Place::gpu, elsewhere, "/far", source);
         }
         for (std::size_t d = 0; d < c.dtypes.size(); ++d) {
             for (std::size_t l = 0; l < c.layouts.size(); ++l) {
@@ -368,7 +369,8 @@ bool add_rows(const std::string& kernel, const Cases& cases) {
                     if (kRaces && (place == Place::cpu || c.large || number++ % 11 != 0)) continue;
                     std::string where = std::string("/") + name_of(in);
                     if (in != out) where += std::string("_to_") + name_of(out);
-                    add_row<Row>(kernel, c, {dtype, in, out}, place, strided && ((d + l) % 2 == 1) == elsewhere, where);
+                    add_row<Row>(kernel, c, {dtype, in, out}, place, strided && ((d + l) % 2 == 1) == elsewhere, where,
+                                 source);
                 }
             }
         }
