@@ -26,8 +26,8 @@ std::int64_t checked_count(std::int64_t features, std::int64_t targets, const st
                                      fmt::join(shape, ", ")));
     const std::int64_t count = features / width;
     if (targets == 0 || targets % count != 0)
-        throw ShapeError(
-            fmt::format("{} targets don't go with {} samples: each needs as many, 1 or more", targets, count));
+        throw ShapeError(fmt::format(
+            "{} targets for {} samples: each sample needs the same number of targets, at least 1", targets, count));
     return count;
 }
 

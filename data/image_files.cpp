@@ -118,10 +118,10 @@ ImageSample MaskedImages::load(std::int64_t index) const {
     for (std::size_t i = 0; i < mask.pixels.size(); ++i) {
         const int id = class_of_value_[mask.pixels[i]];
         if (id < 0)
-            throw FileError(fmt::format("{}: the value {} in row {}, column {} is none of the {} classes' ({})",
-                                        mask_file.native(), mask.pixels[i], i / static_cast<std::size_t>(mask.width),
-                                        i % static_cast<std::size_t>(mask.width), classes_,
-                                        fmt::join(options_.values, ", ")));
+            throw FileError(
+                fmt::format("{}: the value {} in row {}, column {} is not the value of any of the {} classes ({})",
+                            mask_file.native(), mask.pixels[i], i / static_cast<std::size_t>(mask.width),
+                            i % static_cast<std::size_t>(mask.width), classes_, fmt::join(options_.values, ", ")));
         mask.pixels[i] = static_cast<std::uint8_t>(id);
     }
     return sample;

@@ -95,8 +95,9 @@ void ResizeShortestSide::operator()(ImageSample& sample, Draws& draws) const {
     const std::int64_t shorter = std::min(sample.image.height, sample.image.width);
     const std::int64_t longer = std::max(sample.image.height, sample.image.width);
     if (size < 1 || shorter < 1 || largest < 0)
-        throw ShapeError(fmt::format("ResizeShortestSide: {} pixels, at most {}, can't be made of an image that is {}",
-                                     size, largest, wide_and_high(sample.image.height, sample.image.width)));
+        throw ShapeError(
+            fmt::format("ResizeShortestSide: sides must have at least one pixel; size is {}, largest {}, the image {}",
+                        size, largest, wide_and_high(sample.image.height, sample.image.width)));
     // Both rounded down, as torchvision does.
     std::int64_t shorter_out = size, longer_out = size * longer / shorter;
     if (largest > 0 && longer_out > largest) {
@@ -123,7 +124,7 @@ void RandomCrop::operator()(ImageSample& sample, Draws& draws) const {
     const std::int64_t columns = sample.image.width + 2 * padding - width + 1;
     if (padding < 0 || rows < 1 || columns < 1)
         throw ShapeError(
-            fmt::format("RandomCrop: a part that is {} can't be cut out of an image that is {} with a "
+            fmt::format("RandomCrop: a part that is {} does not fit into an image that is {} with a "
                         "border of {}",
                         wide_and_high(height, width), wide_and_high(sample.image.height, sample.image.width), padding));
     const std::int64_t top = draws.below(rows) - padding;

@@ -69,7 +69,8 @@ int on_fine_grid(double coordinate) { return static_cast<int>(kFine * coordinate
 
 void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width) {
     if (polygon.size() < 6 || polygon.size() % 2 != 0)
-        throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
+        throw Error(
+            fmt::format("a polygon needs an even number of coordinates, at least 6, and has {}", polygon.size()));
     for (std::size_t i = 0; i < polygon.size(); ++i) {
         const std::int64_t extent = i % 2 == 0 ? width : height;
         const auto size = static_cast<double>(extent);

@@ -90,7 +90,7 @@ void resize_columns(const Image& image, const Region& region, const Axis& axis, 
 
 void check(const Image& image, const Region& region, std::int64_t height, std::int64_t width) {
     if (image.empty() || height < 1 || width < 1)
-        throw ShapeError(fmt::format("resize: an image that is {} can't be made of one that is {}",
+        throw ShapeError(fmt::format("resize: both images need at least one pixel; one is {}, the other {}",
                                      wide_and_high(height, width), wide_and_high(image.height, image.width)));
     if (image.channels != 1 && image.channels != 3)
         throw ShapeError(fmt::format("resize: an image of {} channels is neither grey nor RGB", image.channels));

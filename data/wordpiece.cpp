@@ -77,7 +77,7 @@ WordPieceOptions complete(WordPieceOptions options, const std::filesystem::path&
     if (!std::filesystem::is_regular_file(path, ignored)) return options;
     const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.native(), what)); };
     const auto config = nlohmann::json::parse(read_file(path), nullptr, false);
-    if (!config.is_object()) fail("no JSON object, which a tokenizer's configuration is");
+    if (!config.is_object()) fail("a tokenizer's configuration must be a JSON object");
     const auto said = [&](const char* name) -> std::optional<bool> {
         const auto found = config.find(name);
         if (found == config.end() || found->is_null()) return std::nullopt;

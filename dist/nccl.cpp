@@ -143,7 +143,7 @@ class NcclLink {
         check(call, result);
         while (result == kNcclInProgress) {
             if (Deadline::clock::now() > until) {
-                throw DeviceError(fmt::format("rank {}: {}: not all of {} ranks have come within {:g} s", rank_, call,
+                throw DeviceError(fmt::format("rank {}: {}: not all of {} ranks joined within {:g} s", rank_, call,
                                               ranks_, patience_));
             }
             std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -164,7 +164,7 @@ JoinDeadline::JoinDeadline(int rank, const std::string& ranks, double seconds) {
             over_.wait_for(lock, std::chrono::duration<double>(tick));
             passed += time.pass(Clock::now());
             if (joined_ || passed < until) continue;
-            end_process(fmt::format("rank {}: not all of {} have come within {:g} s; --join-timeout sets how long they "
+            end_process(fmt::format("rank {}: not all of {} joined within {:g} s; --join-timeout sets how long they "
                                     "may take",
                                     rank, ranks, seconds),
                         [] {});

@@ -41,8 +41,7 @@ ModelConfig::ModelConfig(const SafetensorsFile& file) {
         return;
     }
     const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object())
-        throw FileError(fmt::format("{}: no JSON object, which a model's configuration is", source_));
+    if (!json.is_object()) throw FileError(fmt::format("{}: a model's configuration must be a JSON object", source_));
     for (const auto& [name, value] : json.items()) {
         if (value.is_primitive() && !value.is_null())
             values_[name] = value.is_string() ? value.get<std::string>() : value.dump();

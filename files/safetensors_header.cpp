@@ -30,8 +30,7 @@ Json parse_json(const std::filesystem::path& path, const std::string& text) {
         if (depth > 1 && outermost == kMetadataName) return true;
         if (!is_sound_name(key))
             refuse_safetensors(path, "a name in the header is too long or holds control characters");
-        if (!keys.back().insert(key).second)
-            refuse_safetensors(path, fmt::format("\"{}\" stands in the header twice", key));
+        if (!keys.back().insert(key).second) refuse_safetensors(path, fmt::format("the header has \"{}\" twice", key));
         return true;
     };
     Json header;
@@ -61,7 +60,7 @@ std::vector<std::uint64_t> read_sizes(const std::filesystem::path& path, const s
     for (const Json& value : json) {
         const std::uint64_t size = number(path, name, value, "a size");
         if (size > 0 && bytes > most / size)
-            refuse_safetensors(path, fmt::format("{}: the shape has more elements than can be", name));
+            refuse_safetensors(path, fmt::format("{}: the shape has more elements than can be counted", name));
         if (size > 0) bytes *= size;
         sizes.push_back(size);
     }

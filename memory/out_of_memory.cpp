@@ -28,8 +28,9 @@ std::string one_line(const MemoryReport& report) {
         report.limit ? fmt::format("the limit of {}{}", limit, pages == limit ? "" : ", in whole pages " + pages)
                      : fmt::format("the device's {}{}", format_bytes(report.device_total),
                                    report.reserve ? " less the reserve of " + format_bytes(report.reserve) : "");
-    const std::string held =
-        report.held_for_graphs == 0 ? "" : fmt::format(", of it {} for graphs", format_bytes(report.held_for_graphs));
+    const std::string held = report.held_for_graphs == 0
+                                 ? ""
+                                 : fmt::format(", including {} for graphs", format_bytes(report.held_for_graphs));
     std::string text =
         fmt::format("out of memory {}: {}{} do not fit into {} ({} live, {} reserved{})", place(report),
                     format_bytes(report.requested), reason(report), budget, format_bytes(report.statistics.allocated),

@@ -295,7 +295,7 @@ void Optimizer::restore(const StateValues& values) {
     const std::string mine = value_name("calls"), any = mine.substr(name().size());
     for (const auto& [name, value] : values) {
         if (name.ends_with(any) && !values.contains(mine))
-            throw Error(fmt::format("it was trained with the optimizer {}, not {}, and goes on with nothing else",
+            throw Error(fmt::format("it was trained with the optimizer {}, not {}, which it must be resumed with",
                                     name.substr(0, name.size() - any.size()), this->name()));
     }
     const auto steps = state_counter(values, value_name("steps"));

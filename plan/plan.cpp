@@ -30,7 +30,7 @@ template <class T, class Key>
 T count(const Json& json, const Key& key) {
     const Json& value = json.at(key);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<T>::max()})
-        throw Error(fmt::format("{} is {}, and no count", Json(key).dump(), value.dump()));
+        throw Error(fmt::format("{} must be a count, and is {}", Json(key).dump(), value.dump()));
     return value.get<T>();
 }
 
@@ -189,7 +189,7 @@ Plan parse_plan(const std::string& text, const std::string& source) {
                 {op.at(0), op.at(1), count<std::uint32_t>(op, 2), count<std::uint32_t>(op, 3), op.at(4)});
         }
         if (json.at("program_sha256") != program_sha256(plan.program))
-            throw Error("its program_sha256 is of another one");
+            throw Error("its program_sha256 belongs to another program");
         return plan;
     } catch (const std::exception& error) {  // nlohmann's, or one from here
         throw FileError(fmt::format("{}: not a plan, or a damaged one: {}", source, error.what()));

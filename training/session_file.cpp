@@ -43,7 +43,7 @@ void expect_same(const std::string& section, const Json& saved, const Json& aske
             if (before.is_object() || now.is_object()) expect_same(name, before, now);
             if (before.is_structured() || now.is_structured())
                 throw Error(fmt::format("it was trained with another {}; use the same data", section));
-            throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
+            throw Error(fmt::format("it was trained with {} {}, not {}, which it must be resumed with", name,
                                     text(before), text(now)));
         }
     }

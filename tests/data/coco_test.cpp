@@ -140,7 +140,8 @@ TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
                 HasSubstr("annotation 17: a run must have 0 to 2^32 - 1 pixels, got -2"));
     EXPECT_THAT(why("segmentation", {{"counts", "a\x7f"}}), HasSubstr("annotation 17: the run lengths are damaged"));
     EXPECT_THAT(why("segmentation", {{"size", {1, 2}}}), HasSubstr("annotation 17 has no \"counts\""));
-    EXPECT_THAT(why("segmentation", {{1, 2, 3, 4}}), HasSubstr("a.json: annotation 17: 4 coordinates are no polygon"));
+    EXPECT_THAT(why("segmentation", {{1, 2, 3, 4}}),
+                HasSubstr("a.json: annotation 17: a polygon needs an even number of coordinates"));
     EXPECT_THAT(why("segmentation", {{1, 2, 3, 4, 100, 6}}),
                 HasSubstr("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
     EXPECT_THAT(why("segmentation", {{"counts", {10, 589}}}),
@@ -187,7 +188,7 @@ TEST_F(Coco, LeavesOddAnnotationsOutAndReadsTheOthers) {
     EXPECT_THAT(
         source.skipped(),
         UnorderedElementsAre(HasSubstr("annotation 18: the box"), HasSubstr("annotation 19 is of image 99"),
-                             HasSubstr("annotation 20: 4 coordinates"), HasSubstr("annotation 21 has no mask")));
+                             HasSubstr("annotation 20: a polygon needs"), HasSubstr("annotation 21 has no mask")));
     EXPECT_TRUE(source.trimmed().empty());
     EXPECT_EQ(source.objects_beyond(1), 1);
     EXPECT_EQ(source.objects_beyond(2), 0);

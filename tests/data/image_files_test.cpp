@@ -153,7 +153,8 @@ TEST_F(MaskedImagesTest, HaveTheMaskOfTheSameName) {
     *mask.at(29, 3) = 3;
     write_png(masks() / "a.png", mask);
     EXPECT_THAT([&] { source.load(0); },
-                throws<FileError>("masks/a.png: the value 3 in row 29, column 3 is none of the 3 classes' (0, 1, 2)"));
+                throws<FileError>(
+                    "masks/a.png: the value 3 in row 29, column 3 is not the value of any of the 3 classes (0, 1, 2)"));
 }
 
 TEST_F(MaskedImagesTest, HaveEndingsInUpperOrLowerCase) {

@@ -187,7 +187,7 @@ TEST(Nccl, ARankThatNeverComesIsNotWaitedForForEver) {
                     });
                 }),
                 ThrowsMessage<DeviceError>(
-                    HasSubstr("rank 0: ncclCommInitRankConfig: not all of 2 ranks have come within 0.1 s")));
+                    HasSubstr("rank 0: ncclCommInitRankConfig: not all of 2 ranks joined within 0.1 s")));
 }
 
 /// One of two ranks, which have come to an exchange.

@@ -74,7 +74,7 @@ TEST(EmulatedWorld, JoinsNcclWithinTheTimeForJoining) {
     const std::future<void> other = std::async(std::launch::async, std::move(stay_away));
     Context context = worlds[0].cuda();
     EXPECT_THAT([&] { exchange(context); }, testing::ThrowsMessage<DeviceError>(testing::HasSubstr(
-                                                fmt::format("not all of 2 ranks have come within {:g} s", joining))));
+                                                fmt::format("not all of 2 ranks joined within {:g} s", joining))));
     over.set_value();
     worlds.clear();
     other.wait();

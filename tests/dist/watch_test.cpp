@@ -235,7 +235,7 @@ TEST_F(WatchDeath, BoundsWhatJoiningTakes) {
             const JoinDeadline deadline(1, "2 ranks", 0.1);
             hang();
         },
-        ExitedWithCode(1), "^rank 1: not all of 2 ranks have come within 0.1 s; --join-timeout");
+        ExitedWithCode(1), "^rank 1: not all of 2 ranks joined within 0.1 s; --join-timeout");
     const JoinDeadline deadline(1, "2 ranks", kLong);  // which passes without a wait
 }
 

@@ -54,7 +54,7 @@ class GivenGpt(ProgramCase):
                                    ("swish", {"activation_function": "swish"}, "swish"),
                                    ("none", {"n_head": 0}, '"n_head" is 0')):
             self.fails(1, ["--data", self.data, "--from", self.model(name, config={**config, **change})], f"{name}/config.json", part)
-        self.fails(1, ["--data", self.data, "--from", self.model("torn", config="{")], "torn/config.json: no JSON object")
+        self.fails(1, ["--data", self.data, "--from", self.model("torn", config="{")], "torn/config.json: a model's configuration must be a JSON object")
         self.assertEqual(self.loss(self.model("foreign", config={"name": "of another thing"})), losses[1])
 
     def test_checkpoints_of_nanogpt_begin_a_training(self):

@@ -179,7 +179,7 @@ class Processes(ProcessesCase):
         script = 'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exit 0; else exec "$@"; fi'
         _, errors = self.together(2, "--join-timeout", 2, status=1, wrap=("sh", "-c", script, "-"))
         (line,) = self.own_lines(errors)
-        self.assertIn("rank 1: not all of 2 ranks have come within 2 s", line)
+        self.assertIn("rank 1: not all of 2 ranks joined within 2 s", line)
         saved = self.path("hung.safetensors")
         job, ranks = self.start_and_tell(2, "--rank-timeout", 10, "--steps", 100000, "--save", saved, "--save-every", 1)
         self.wait_for(saved, job)

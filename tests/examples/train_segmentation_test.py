@@ -182,7 +182,7 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, [*flags, classes], "masks/", "values 0,2", "but 2 classes are 0 to 1", "--mask-values 0,2")
         for device in ("cpu", "dry"):
             self.fails(1, [*flags, classes, "--mask-values", "0,1", "--device", device], "masks/", "value 2",
-                       "row 0, column 35", "none of the 2 classes' (0, 1)")
+                       "row 0, column 35", "not the value of any of the 2 classes (0, 1)")
         self.fails(1, [*flags, self.pairs("color", mask=png([bytes(108)] * 40, 3))], "masks/")
         damaged = self.pairs("damaged", count=4)
         for i in range(4):

@@ -69,7 +69,7 @@ class Watch(ProcessesCase):
             return self.ends(2, "exchange", join=JOINING, wrap=("sh", "-c", script, "-"))
 
         for status, lines in at_once(waits, ("exit 0", "sleep 1000")):
-            self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks have come within {JOINING} s; --join-timeout sets how long "
+            self.assertEqual((status, lines), (1, [f"rank 1: not all of 2 ranks joined within {JOINING} s; --join-timeout sets how long "
                                                    "they may take"]))
 
     def test_ranks_that_exchange_other_sizes_end_in_a_line(self):

@@ -61,8 +61,9 @@ TEST_F(ModelConfigs, WhatContradictsTheWeightsIsRefused) {
     for (const char* const name : {"heads", "none", "part"})
         EXPECT_THAT([&] { (void)config.count(name); },
                     throws<FileError>("config.json", name, "not a number of things"));
-    EXPECT_THAT([&] { with("[1]"); }, throws<FileError>("config.json: no JSON object"));
-    EXPECT_THAT([&] { with("version https"); }, throws<FileError>("config.json: no JSON object"));
+    EXPECT_THAT([&] { with("[1]"); }, throws<FileError>("config.json: a model's configuration must be a JSON object"));
+    EXPECT_THAT([&] { with("version https"); },
+                throws<FileError>("config.json: a model's configuration must be a JSON object"));
 }
 
 }  // namespace model_config_test

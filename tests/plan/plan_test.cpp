@@ -139,10 +139,10 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
         for (const char* number : {"-1", "1.5", "18446744073709551616"}) {
             const std::size_t begin = whole.find(':', whole.find(name)) + 2;
             write(std::string(whole).replace(begin, whole.find_first_of(",\n", begin) - begin, number));
-            EXPECT_THAT([&] { read_plan(path_); }, ThrowsMessage<FileError>(HasSubstr("and no count"))) << text();
+            EXPECT_THAT([&] { read_plan(path_); }, ThrowsMessage<FileError>(HasSubstr("must be a count"))) << text();
         }
     }
-    EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",-1,0"), ThrowsMessage<FileError>(HasSubstr("and no count")));
+    EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",-1,0"), ThrowsMessage<FileError>(HasSubstr("must be a count")));
     EXPECT_THAT(with("\"step_seconds\": ", "\"step_seconds\": -"), ThrowsMessage<FileError>(HasSubstr("below 0")));
     EXPECT_THAT(with("\"gain\": ", "\"gain\": -1"), ThrowsMessage<FileError>(HasSubstr("gain is no share")));
     write(std::string(whole).erase(whole.find("\"whole_batch\""),
