@@ -46,11 +46,11 @@ function(headroom_precompile target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()
 
-# Compiles the sources of a library several at a time. Most of a source's time goes to its headers and to templates that its
+# Compiles the sources of a target `size` at a time. Most of a source's time goes to its headers and to templates that its
 # neighbours use as well. The preset `portable` compiles each source by itself, so that each includes what it needs.
-function(headroom_in_batches target)
+function(headroom_in_batches target size)
     if(HEADROOM_UNITY)
-        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
     endif()
 endfunction()
 

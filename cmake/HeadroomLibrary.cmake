@@ -36,7 +36,7 @@ function(headroom_library name)
             headroom_compile_options(${target})
         endif()
         if(NOT name STREQUAL kernels)  # of whose loops each is optimised by itself
-            headroom_in_batches(${target})
+            headroom_in_batches(${target} 24)
         endif()
     else()
         add_library(${target} INTERFACE)
