@@ -146,7 +146,7 @@ class TrainDetection(ProgramCase):
                 ({"image_id": 77}, "; 1 annotation left out, such as .*: annotation 0 is of image 77, which is not there"),
                 ({"category_id": 9}, "; 1 annotation left out, such as .*: annotation 0 is of category 9"),
                 ({"segmentation": {"size": [40, 60], "counts": [0, 100]}}, "; 1 annotation left out, .* runs of 100 pixels"),
-                ({"segmentation": polygons}, "; of 1 annotation some polygons are left out, such as .*: annotation 0: 4 coordinates"))):
+                ({"segmentation": polygons}, "; of 1 annotation some polygons are left out, such as .*: annotation 0: a polygon needs .* and has 4"))):
             data = self.dataset(f"odd{i}", **change)
             trained = () if i > 4 else ("--device", "dry")  # those of odd masks; a rehearsal reads the same
             printed = self.succeeds("--data", data, "--validation", 1, "--steps", 1, *trained)
