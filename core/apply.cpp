@@ -69,7 +69,7 @@ Tape& tape_of(const char* op, std::span<const Tensor> inputs) {
     for (const Tensor& input : inputs) {
         if (input.defined()) return *input.value()->tape;
     }
-    throw Error(fmt::format("{}: no input is defined", op));
+    throw Error(fmt::format("{}: all inputs are undefined tensors", op));
 }
 
 }  // namespace detail

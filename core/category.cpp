@@ -41,14 +41,13 @@ std::string training_advice(const MemoryReport& report) {
     wanted += std::min(report.rounded, std::numeric_limits<std::size_t>::max() - wanted);
     const std::size_t room = report.usable();
     if (fixed >= room) {
-        return fmt::format("parameters, gradients and optimizer state alone come to {} of {}: use a smaller model{}",
+        return fmt::format("parameters, gradients and optimizer state alone take {} of {}: use a smaller model{}",
                            format_bytes(fixed), format_bytes(room), report.limit ? " or raise the limit" : "");
     }
     const std::size_t left = room - fixed;
-    const std::string fit = grows > left
-                                ? fmt::format("{} more than there is room for", format_bytes(grows - left))
-                                : fmt::format("for which the {} that are left are in pieces", format_bytes(left));
-    return fmt::format("{} grow with the micro-batch, {}{}; rehearse() tells what the rest needs, and what suffices",
+    const std::string fit = grows > left ? fmt::format("{} more than fits", format_bytes(grows - left))
+                                         : fmt::format("but the remaining {} are fragmented", format_bytes(left));
+    return fmt::format("{} grow with the micro-batch, {}{}; rehearse() tells how much the whole program needs",
                        format_bytes(grows), fit, where(report));
 }
 

@@ -88,7 +88,7 @@ Context Context::cpu(ContextOptions options) {
 }
 
 Context Context::cuda(int index, ContextOptions options) {
-    if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
+    if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` empty");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
     CudaStream stream{.device = device.get(), .compute = options.compute};
     kernels::probe(stream);
@@ -115,7 +115,7 @@ Context Context::best(ContextOptions options) {
 
 Context Context::dry(const Profile& profile, std::shared_ptr<DeviceMemory> memory) {
     if (memory && !memory->properties().simulated)
-        throw Error("context: a dry one shares memory with dry ones alone; give it `shared_memory()` of one");
+        throw Error("context: a dry context shares memory only with dry contexts; pass `shared_memory()` of one");
     if (!memory) {
         const memory::MemoryOptions options = training_memory(
             {.limit = profile.memory_limit, .reserve = profile.reserved_bytes(), .slack = profile.slack});
@@ -163,8 +163,8 @@ void check_one_context(const char* op, const Context& a, const Context& b) {
     if (&a == &b) return;
     const std::string first = a.description(), second = b.description();
     throw Error(
-        fmt::format("{}: the tensors are of two contexts, {}; make all of them in one (also what a rehearsed "
-                    "function takes from outside)",
+        fmt::format("{}: the tensors belong to two contexts, {}; make all of them in one (also those that a rehearsed "
+                    "function captures)",
                     op, first == second ? "both " + first : first + " and " + second));
 }
 
@@ -222,8 +222,7 @@ Profile Profile::limited(std::size_t bytes) const {
 template <class T>
 Tensor Context::from_host(std::span<const T> values, Shape shape, Category category) {
     if (!bytes_of(shape, kernels::dtype_of<T>) || static_cast<std::int64_t>(values.size()) != shape.numel()) {
-        throw ShapeError(
-            fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.to_string()));
+        throw ShapeError(fmt::format("from_host: got {} values for the shape {}", values.size(), shape.to_string()));
     }
     exec().set_path(tape_.path());
     Array array = exec().empty(shape, kernels::dtype_of<T>, category);
@@ -248,11 +247,11 @@ Tensor Context::scalar(double value, Dtype dtype) {
 Tensor Context::from_array(Array array) {
     check_memory("from_array", exec(), array);
     if (!is_dense(array.shape(), array.strides())) {
-        throw ShapeError(fmt::format("from_array: {} with strides {} has gaps; an array must fill its memory",
+        throw ShapeError(fmt::format("from_array: {} with strides {} has gaps; pass an array without gaps",
                                      array.shape().to_string(), array.strides().to_string()));
     }
     array.geometry.strides = kernels::dense_strides(array.shape(), array.strides());
-    if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
+    if (device_ && on_host(array)) throw Error("from_array: the array is in host memory; use from_host");
     const Geometry geometry{array.shape(), array.strides()};
     return Tensor(tape_.make_leaf(std::move(array)), geometry);
 }
@@ -307,14 +306,14 @@ void Context::check_policies() {
             continue;
         std::vector<std::string> names(module_paths_.begin(), module_paths_.end());
         std::erase(names, "");  // the model itself
-        throw Error(fmt::format("policy: the pattern \"{}\" fits no module{}{}", pattern,
+        throw Error(fmt::format("policy: the pattern \"{}\" matches no module{}{}", pattern,
                                 names.empty() ? "; build modules with names before backward" : "; the nearest are ",
                                 fmt::join(nearest(pattern, names, 3), ", ")));
     }
 }
 
 void Context::open_micro_batch() {
-    if (in_micro_batch_) throw Error("context: a micro-batch begins in another one");
+    if (in_micro_batch_) throw Error("context: micro-batches can't be nested");
     tape_.open_micro_batch(micro_batch_policy_ ? &*micro_batch_policy_ : nullptr);
     for (Draws& draws : draws_) draws.uses = 0;
     in_micro_batch_ = true;

@@ -25,8 +25,8 @@ Array Exec::allocate(const Shape& shape, const Strides* like, Dtype dtype, memor
         check_dtype(op_, dtype);
     const std::optional<std::int64_t> bytes = bytes_of(shape, dtype);
     if (!bytes) {
-        throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
-                                     *op_ ? ": " : "", shape.to_string()));
+        throw ShapeError(fmt::format("{}{}the shape {} has a negative size or too many elements", op_, *op_ ? ": " : "",
+                                     shape.to_string()));
     }
     return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, {shape, dense_like(shape, like)}};
 }
@@ -116,13 +116,13 @@ void Exec::check_dtype(const char* what, Dtype dtype) const {
     const int capability = kernels::capability_of(*stream_);
     if (dtype != Dtype::bf16 || capability == 0 || capability >= kernels::device::kBf16Capability) return;
     throw DtypeError(
-        fmt::format("{}{}bf16 needs a GPU of compute capability {}, and this one has {}: use f16 (--dtype f16)", what,
+        fmt::format("{}{}bf16 needs a GPU of compute capability {}, but this one has {}: use f16 (--dtype f16)", what,
                     *what ? ": " : "", kernels::capability_text(kernels::device::kBf16Capability),
                     kernels::capability_text(capability)));
 }
 
 void Exec::check_not_captured(const char* what) const {
-    if (capturing_) throw CaptureError(fmt::format("{} while work is captured into a graph", what));
+    if (capturing_) throw CaptureError(fmt::format("{} is not possible while work is captured into a graph", what));
 }
 
 void Exec::fail(const DeviceError& error) const {

@@ -44,8 +44,8 @@ class Gradcheck {
                 const Derivative expected = differentiate(i, k);
                 if (std::abs(computed[i][k] - expected.value) <= expected.error) continue;
                 throw Error(
-                    fmt::format("gradcheck: input {}, element {}: backward gives {}, finite differences {}, which "
-                                "may be off by {:.2g}",
+                    fmt::format("gradcheck: input {}, element {}: backward gives {}, finite differences give {} with "
+                                "an error of at most {:.2g}",
                                 i, k, computed[i][k], expected.value, expected.error));
             }
         }

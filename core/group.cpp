@@ -65,12 +65,12 @@ void begin_exchange(const Exec& exec, Group& group, std::byte* send, const std::
 }  // namespace
 
 Group::Group(int rank, int ranks) : rank_(rank), ranks_(ranks) {
-    if (rank < 0 || rank >= ranks) throw Error(fmt::format("group: there is no rank {} of {}", rank, ranks));
+    if (rank < 0 || rank >= ranks) throw Error(fmt::format("group: rank {} is out of range for {} ranks", rank, ranks));
 }
 
 void Group::count(std::span<const Extent> sends) {
     if (sends.size() != static_cast<std::size_t>(ranks_)) {
-        throw Error(fmt::format("group: {} extents were given to {} ranks", sends.size(), ranks_));
+        throw Error(fmt::format("group: got {} extents to send for {} ranks", sends.size(), ranks_));
     }
     ++traffic_.exchanges;
     for (std::size_t q = 0; q < sends.size(); ++q) {
@@ -83,7 +83,7 @@ void Group::check(std::span<const Extent> sends, std::span<const Extent> receive
     exchanges_of_this_thread().fetch_add(1, std::memory_order_relaxed);
     count(sends);
     if (receives.size() != sends.size()) {
-        throw Error(fmt::format("group: {} extents were asked of {} ranks", receives.size(), ranks_));
+        throw Error(fmt::format("group: got {} extents to receive for {} ranks", receives.size(), ranks_));
     }
 }
 
@@ -95,7 +95,7 @@ void Group::all_to_all(CudaStream& stream, const std::byte* send, std::span<cons
 
 void Group::do_all_to_all_on(CudaStream&, const std::byte*, std::span<const Extent>, std::byte*,
                              std::span<const Extent>) {
-    throw Error("group: these ranks reach each other's host memory alone, not that of a GPU (dist::over_nccl does)");
+    throw Error("group: these ranks can exchange host memory only, not GPU memory; use dist::over_nccl");
 }
 
 void Group::all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,

@@ -16,7 +16,7 @@ namespace {
 
 void check_one(const char* what, const Tensor& tensor) {
     if (tensor.defined() && tensor.numel() == 1) return;
-    throw ShapeError(fmt::format("loss: {} must have one element, got {}; sum it over all terms", what,
+    throw ShapeError(fmt::format("loss: {} must have one element, got {}; sum over all terms first", what,
                                  tensor.defined() ? tensor.shape().to_string() : "an undefined tensor"));
 }
 
@@ -51,8 +51,8 @@ Loss operator+(const Loss& a, const Loss& b) {
     if (number && other) {
         if (*number == *other) return {sum, *number};
         throw Error(
-            fmt::format("loss: a loss of {} terms and one of {} can't be added; make one Loss of a sum and of "
-                        "the terms that it is divided by",
+            fmt::format("loss: losses must have the same number of terms to be added, got {} and {}; build one Loss "
+                        "from the sum and the number of terms to divide by",
                         *number, *other));
     }
     if (!number && !other) {
@@ -60,8 +60,8 @@ Loss operator+(const Loss& a, const Loss& b) {
         if (terms.value() == others.value() && terms.geometry() == others.geometry()) return {sum, terms};
     }
     throw Error(
-        "loss: the device has counted the terms of one of two losses, so that it is not known whether they are equal; "
-        "where they are, add the sums: Loss(a.sum() + b.sum(), b.terms()), or a number or tensor of their terms");
+        "loss: losses can't be added when the device counted the terms of one, because the counts may differ; if they "
+        "are equal, add the sums: Loss(a.sum() + b.sum(), b.terms()), or pass the count as a number or tensor");
 }
 
 Loss operator*(const Loss& loss, double weight) {

@@ -38,15 +38,15 @@ Parameters::Parameters(Context& context, ParametersOptions options) : context_(c
     }
     if (!context.model_names_.insert(name()).second) {
         throw Error(
-            fmt::format("parameters: this context has parameters {} already; give these a name of their own, "
-                        "such as {{.name = \"critic\"}}, or a training's .parameters = \"critic\"",
+            fmt::format("parameters: this context already has parameters {}; give the new ones another name, such as "
+                        "{{.name = \"critic\"}}, or .parameters = \"critic\" of a training",
                         name().empty() ? "without a name" : fmt::format("named \"{}\"", name())));
     }
 }
 
 void ParametersRef::refuse() const {
-    if (!target_) throw Error("module: it was moved elsewhere; call the module that it was moved to");
-    throw Error("module: it outlives its Parameters; declare these first, where the module is used");
+    if (!target_) throw Error("module: this module was moved from; call the one it was moved to");
+    throw Error("module: the module outlived its Parameters; declare the Parameters before it");
 }
 
 Parameters::~Parameters() {
@@ -63,14 +63,13 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
                            MemoryFormat format) {
     path = full_path(path);
     if (values_.defined()) {
-        throw Error(
-            fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
+        throw Error(fmt::format(
+            "parameters: \"{}\" was added after another parameter was used; build all modules first", path));
     }
     if (!initializer) throw Error(fmt::format("parameters: \"{}\" has no initializer", path));
     if (!bytes_of(shape, dtype)) {
         throw ShapeError(
-            fmt::format("parameters: the shape {} of \"{}\" has a negative size, or more elements than can be counted",
-                        shape, path));
+            fmt::format("parameters: the shape {} of \"{}\" has a negative size or too many elements", shape, path));
     }
     if (format == MemoryFormat::channels_last && shape.rank() < 3) {
         throw ShapeError(fmt::format(
@@ -78,11 +77,11 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
     }
     if (const Parameter* present = find(path)) {
         const bool alone = present->tensor.value()->users == 1;
-        throw Error(fmt::format("parameters: \"{}\" is there already; {}", path,
-                                alone
-                                    ? "its module is gone (did the constructor throw?), build the model again with new "
-                                      "Parameters"
-                                    : "give each module its own path"));
+        throw Error(fmt::format(
+            "parameters: \"{}\" already exists; {}", path,
+            alone
+                ? "its module was destroyed (did the constructor throw?), so build the model again with new Parameters"
+                : "give each module its own path"));
     }
     const Geometry geometry{shape, kernels::dense_strides(shape, format)};
     Value* value = context_.tape().make_leaf({{}, dtype, geometry});
@@ -128,7 +127,7 @@ const Parameter& Parameters::at(std::string_view path) const {
                      [&](const Parameter* a, const Parameter* b) { return alike(a) > alike(b); });
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < std::min(kNamed, nearest.size()); ++i) names.push_back(nearest[i]->path);
-    throw Error(fmt::format("parameters: there is no \"{}\"; {}{}{}", path,
+    throw Error(fmt::format("parameters: no parameter is named \"{}\"; {}{}{}", path,
                             names.empty() ? "no module has registered one yet" : "there are ", fmt::join(names, ", "),
                             nearest.size() > kNamed ? fmt::format(" and {} more", nearest.size() - kNamed) : ""));
 }
@@ -139,7 +138,7 @@ void Parameters::set(std::string_view path, std::span<const T> values) {
     if (!parameter.buffer) check_not_exchanged("parameters: set");
     const Tensor& tensor = parameter.tensor;
     if (static_cast<std::int64_t>(values.size()) != tensor.numel()) {
-        throw ShapeError(fmt::format("parameters: \"{}\" has the shape {}, which {} values do not fill", path,
+        throw ShapeError(fmt::format("parameters: \"{}\" has the shape {}, got {} values", path,
                                      tensor.shape().to_string(), values.size()));
     }
     Array array = tensor.array();
@@ -167,8 +166,8 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
     const auto arrived = [](const Parameter& parameter) { return parameter.tensor.value()->grad.defined(); };
     const auto summed = [](const GradientSegment& segment) { return segment.own_gradients.defined(); };
     if (std::ranges::any_of(all_, arrived) || (shard() == Shard::gradients && std::ranges::any_of(segments_, summed))) {
-        throw Error(
-            fmt::format("freeze \"{}\": gradients have arrived; do it after the step, or call zero_grad()", pattern));
+        throw Error(fmt::format("freeze \"{}\": parameters have gradients; freeze after the step, or call zero_grad()",
+                                pattern));
     }
     std::size_t matched = 0;
     for (Parameter& parameter : all_) {
@@ -394,10 +393,10 @@ void Parameters::mark_changed(const GradientSegment& segment) {
 
 void Parameters::check_not_exchanged(std::string_view what) const {
     if (!exchanged_) return;
-    throw Error(fmt::format(
-        "{} is not possible inside of MovingAverage::evaluate, or after one that could not put the weights back: the "
-        "averages are in their place",
-        what));
+    throw Error(
+        fmt::format("{} is not possible inside MovingAverage::evaluate, or after it failed to put the weights back: "
+                    "the averages are in their place",
+                    what));
 }
 
 }  // namespace headroom

@@ -38,10 +38,10 @@ MemoryPeak peak_of(const Profile& profile, const Program& program) {
     rehearsal->memory().start_history(1);  // ops have names only where there is one
     program(*rehearsal);
     if (const std::size_t left = values_left(*rehearsal)) {
-        throw Error(fmt::format(
-            "rehearsal: {} tensor value{} of the dry context are kept beyond the program's end; keep no tensor, "
-            "parameter or model outside of it",
-            left, left == 1 ? "" : "s"));
+        throw Error(
+            fmt::format("rehearsal: {} tensor value{} of the dry context outlived the program; keep no tensor, "
+                        "parameter or model outside it",
+                        left, left == 1 ? "" : "s"));
     }
     return rehearsal->memory().peak();
 }
@@ -74,9 +74,9 @@ std::size_t sufficient_limit(const Profile& profile, const Program& program, con
 }
 
 std::string advice(const MemoryReport& report) {
-    if (report.whole_limit == 0) return "no limit that was tried suffices";
+    if (report.whole_limit == 0) return "no limit that was tried is enough";
     const bool enough = report.limit != 0 && report.whole_limit <= report.available();
-    return fmt::format("{} of {} bytes suffices", enough ? "a limit" : "a device",
+    return fmt::format("{} of {} bytes is enough", enough ? "a limit" : "a device",
                        report.whole_limit + (enough ? 0 : report.reserve));
 }
 

@@ -43,7 +43,7 @@ std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(
     }
     if (most && fitting == 0 && !fits(0)) {
         throw Error(fmt::format(
-            "fit_scratch_budget: with any budget that was tried the program allocates more than {} bytes", limit));
+            "fit_scratch_budget: the program allocates more than {} bytes with every budget that was tried", limit));
     }
     while (fitting + 1 < too_large) {
         const std::size_t middle = std::midpoint(fitting, too_large);

@@ -23,14 +23,15 @@ T state_value(const StateValues& values, std::string_view name) {
         const char* const end = text.data() + text.size();
         const auto [stop, error] = std::from_chars(text.data(), end, number);
         if (stop == end && error == std::errc()) return number;
-        throw Error(fmt::format("the state's \"{}\" is \"{}\", which is no number of its kind", name, text));
+        throw Error(
+            fmt::format("the state's \"{}\" is \"{}\", which is not a number of the expected type", name, text));
     }
 }
 
 std::int64_t state_counter(const StateValues& values, std::string_view name) {
     const auto count = state_value<std::int64_t>(values, name);
     if (count >= 0 && count <= std::int64_t{1} << 62) return count;
-    throw Error(fmt::format("the state's \"{}\" is {}; a count is at least 0 and at most 2^62", name, count));
+    throw Error(fmt::format("the state's \"{}\" is {}; a count must be from 0 to 2^62", name, count));
 }
 
 template std::int64_t state_value(const StateValues&, std::string_view);

@@ -14,7 +14,7 @@ void Tensor::released(Value* value) noexcept { value->tape->unused(value); }
 
 void Tensor::throw_undefined(const char* member) {
     throw Error(
-        fmt::format("{}: the tensor is undefined (never set, moved from, or a gradient that has not arrived)", member));
+        fmt::format("{}: the tensor is undefined (never set, moved from, or a gradient not computed yet)", member));
 }
 
 Context& Tensor::context() const { return checked("context").value_->tape->context(); }
@@ -51,7 +51,7 @@ Tensor Tensor::detach() const {
 
 Tensor& Tensor::requires_grad_(bool on) & {
     if (checked("requires_grad_").value_->producer)
-        throw Error("requires_grad_: only a leaf can be marked; this tensor was computed (use detach())");
+        throw Error("requires_grad_: the tensor must be a leaf, but an op computed it; use detach()");
     if (on) check_floating("requires_grad_", "dtype", dtype());
     value_->requires_grad = on;
     value_->consumed = nullptr;
@@ -71,7 +71,7 @@ void backward(const Tensor& loss, double seed) {
 }
 
 void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds) {
-    if (losses.empty() || !losses[0].defined()) throw Error("backward: there is no loss");
+    if (losses.empty() || !losses[0].defined()) throw Error("backward: got no loss");
     losses[0].context().tape().backward(losses, seeds);
 }
 

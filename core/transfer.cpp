@@ -40,7 +40,7 @@ void check_memory(std::string_view what, const Exec& exec, const Array& array) {
     if (!array.defined()) throw Error(fmt::format("{}: the array is undefined", what));
     const DeviceMemory* memory = array.buffer.memory();
     if (!memory || memory == &exec.memory()) return;
-    throw Error(fmt::format("{}: the array is of another context, in memory \"{}\" and not in \"{}\"", what,
+    throw Error(fmt::format("{}: the array belongs to another context, in memory \"{}\" instead of \"{}\"", what,
                             memory->properties().name, exec.memory().properties().name));
 }
 

@@ -21,12 +21,11 @@ Shape resolve(Shape wanted, const Shape& from) {
             open = i;
             known[i] = 1;
         } else if (wanted[i] < 0) {
-            throw ShapeError(
-                fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.to_string()));
+            throw ShapeError(fmt::format("reshape: {} has an invalid size (only one may be -1)", wanted.to_string()));
         }
     }
     if (!bytes_of(known, Dtype::u8)) {
-        throw ShapeError(fmt::format("reshape: {} has more elements than can be counted", wanted.to_string()));
+        throw ShapeError(fmt::format("reshape: {} has too many elements", wanted.to_string()));
     }
     if (open >= 0) {
         if (known.numel() == 0 || from.numel() % known.numel() != 0) {
@@ -35,7 +34,7 @@ Shape resolve(Shape wanted, const Shape& from) {
         wanted[open] = from.numel() / known.numel();
     }
     if (wanted.numel() != from.numel()) {
-        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.to_string(), from.numel(),
+        throw ShapeError(fmt::format("reshape: {} has {} elements, but {} has {}", from.to_string(), from.numel(),
                                      wanted.to_string(), wanted.numel()));
     }
     return wanted;
@@ -73,7 +72,7 @@ bool reshape_strides(const Geometry& from, const Shape& shape, Strides& strides)
 std::int64_t position_in(const char* who, const Shape& shape, int axis, std::int64_t index) {
     const std::int64_t position = index < 0 ? index + shape[axis] : index;
     if (position < 0 || position >= shape[axis])
-        throw ShapeError(fmt::format("{}: {} is outside of axis {} of {}", who, index, axis, shape.to_string()));
+        throw ShapeError(fmt::format("{}: index {} is outside of axis {} of {}", who, index, axis, shape.to_string()));
     return position;
 }
 
@@ -126,9 +125,8 @@ Tensor Tensor::operator[](std::initializer_list<TensorIndex> indices) const {
     const int named = static_cast<int>(indices.size()) - static_cast<int>(ellipses);
     if (ellipses > 1 || named > rank()) {
         throw ShapeError(
-            fmt::format("[]: {} indices and {} Ellipsis do not fit the {} axes of {}; one Ellipsis is "
-                        "allowed",
-                        named, ellipses, rank(), shape().to_string()));
+            fmt::format("[]: {} indices and {} Ellipsis do not fit the {} axes of {}; use at most one Ellipsis", named,
+                        ellipses, rank(), shape().to_string()));
     }
     Tensor result = *this;
     int axis = 0, dropped = 0;  // of this tensor's axes
@@ -176,7 +174,7 @@ std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int ax
         total += size;
     }
     if (total != geometry_.shape[axis]) {
-        throw ShapeError(fmt::format("split: the parts add up to {}, axis {} of {} has {}", total, axis,
+        throw ShapeError(fmt::format("split: the parts add up to {}, but axis {} of {} has {}", total, axis,
                                      shape().to_string(), geometry_.shape[axis]));
     }
     std::vector<Tensor> parts;

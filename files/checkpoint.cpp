@@ -101,7 +101,7 @@ Match match_arrays(const SafetensorsFile& file, const std::vector<NamedArray>& w
         const std::string name = entry.name.substr(match.report.prefix.size());
         if (names.contains(entry.name) || (options.ignore && options.ignore(name))) continue;
         match.report.left_over.push_back(name);
-        if (!options.partial) differences.add(Kind::name, fmt::format("holds {}, which the model has not", name));
+        if (!options.partial) differences.add(Kind::name, fmt::format("has {}, which the model lacks", name));
     }
     const std::string part = part_advice(file.path());
     differences.expect_none(file, part.empty() ? advice : part);
@@ -132,10 +132,8 @@ StateDict whole_state(const Context& context, const CheckpointParts& parts) {
         StateDict state = part.state_dict();
         for (auto& [name, value] : state.values) {
             if (all.values.emplace(name, std::move(value)).second) continue;
-            throw Error(
-                fmt::format("checkpoint: two parts have a value \"{}\"; give one of them a name, as in "
-                            "{{\"second\", part}}",
-                            name));
+            throw Error(fmt::format(
+                "checkpoint: two parts have a value \"{}\"; name one of them, as in {{\"second\", part}}", name));
         }
         std::move(state.arrays.begin(), state.arrays.end(), std::back_inserter(all.arrays));
     }
@@ -162,12 +160,12 @@ void check_format(const SafetensorsFile& file) {
     const auto found = file.metadata().find(kFormat);
     if (found != file.metadata().end() && found->second == kVersion) return;
     const bool older = is_checkpoint(file);
-    throw FileError(fmt::format(
-        "{}: {}; its parameters alone can be read by load_parameters with .partial = true", file.path().string(),
-        found != file.metadata().end()
-            ? fmt::format("a checkpoint of format {}, this version reads {}", found->second, kVersion)
-        : older ? "a checkpoint of a version before format 1, which this version does not resume"
-                : "not a checkpoint of a training"));
+    throw FileError(
+        fmt::format("{}: {}; load_parameters with .partial = true can still read its parameters", file.path().string(),
+                    found != file.metadata().end()
+                        ? fmt::format("a checkpoint of format {}, but this version reads {}", found->second, kVersion)
+                    : older ? "a checkpoint from before format 1, which this version can't resume"
+                            : "not a training checkpoint"));
 }
 
 void restore(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
@@ -211,7 +209,8 @@ void save_checkpoint(const std::filesystem::path& path, Context& context, const 
 void copy_checkpoint(std::vector<char>& file, Context& context, const CheckpointParts& parts) {
     StateDict state = state_for_file(context, parts);
     const auto is_piece = [](const NamedArray& array) { return array.piece.has_value(); };
-    if (std::ranges::any_of(state.arrays, is_piece)) throw Error("checkpoint: of sharded state no rank has a copy");
+    if (std::ranges::any_of(state.arrays, is_piece))
+        throw Error("checkpoint: sharded state can't be copied, because no rank has all of it; save it to a file");
     copy_safetensors(file, context, std::move(state.arrays), state.values);
 }
 

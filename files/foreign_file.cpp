@@ -15,24 +15,25 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::pair<std::string_view, std::string_view> kBeginnings[] = {
-    {"version https://git-lfs"sv, "a pointer of Git LFS, not the file itself; fetch that with git lfs pull"},
-    {"\x89HDF\r\n\x1a\n"sv, "an HDF5 file, as Keras writes them, which is not read; save the weights as safetensors"},
-    {"GGUF"sv, "a GGUF file of llama.cpp, which is not read; name the safetensors file that it was made from"},
-    {"\x93NUMPY"sv, "an array of NumPy; weights are a file of named tensors"},
-    {"\x1f\x8b\x08"sv, "compressed by gzip; unpack it"},
-    {"\x28\xb5\x2f\xfd"sv, "compressed by zstd; unpack it"},
+    {"version https://git-lfs"sv, "a Git LFS pointer, not the file itself; fetch the file with git lfs pull"},
+    {"\x89HDF\r\n\x1a\n"sv, "an HDF5 file, as Keras writes, which is not supported; save the weights as safetensors"},
+    {"GGUF"sv, "a GGUF file of llama.cpp, which is not supported; use the safetensors file that it was made from"},
+    {"\x93NUMPY"sv, "a NumPy array, which has no named tensors; save the weights as safetensors"},
+    {"\x1f\x8b\x08"sv, "compressed with gzip; unpack it"},
+    {"\x28\xb5\x2f\xfd"sv, "compressed with zstd; unpack it"},
     {"\xfd"
      "7zXZ"sv,
-     "compressed by xz; unpack it"}};
+     "compressed with xz; unpack it"}};
 
 /// A ZIP archive has the name of its first member behind 30 bytes.
 std::string kind_of_zip(std::string_view beginning) {
     const std::string_view members = beginning.substr(std::min<std::size_t>(beginning.size(), 30));
     if (members.find("data.pkl") != std::string_view::npos)
-        return "a file of torch.save; scripts/convert_pth makes safetensors of it";
+        return "a file written by torch.save; convert it to safetensors with scripts/convert_pth";
     if (members.find(".npy") != std::string_view::npos)
-        return "an archive of NumPy arrays (.npz), which is not read; save them as safetensors";
-    return "a ZIP archive; if torch.save has written it, scripts/convert_pth makes safetensors of it, else unpack it";
+        return "an archive of NumPy arrays (.npz), which is not supported; save them as safetensors";
+    return "a ZIP archive; if torch.save wrote it, convert it to safetensors with scripts/convert_pth, otherwise "
+           "unpack it";
 }
 
 bool is_web_page(std::string_view beginning) {
@@ -62,11 +63,11 @@ std::string foreign_kind(std::string_view beginning) {
     // A header of 640 bytes begins like it, followed by zeros.
     const bool pickle = beginning.size() > 8 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= 5;
     if (pickle && std::ranges::any_of(beginning.substr(2, 6), [](char c) { return c != 0; }))
-        return "a pickle; if torch.save has written it, scripts/convert_pth makes safetensors of it";
-    if (is_web_page(beginning)) return "a web page, not the file that was to be downloaded";
+        return "a pickle; if torch.save wrote it, convert it to safetensors with scripts/convert_pth";
+    if (is_web_page(beginning)) return "a web page, not a file of weights; download the file again";
     if (!is_text(beginning)) return "";
     const std::string_view line = beginning.substr(0, std::min(beginning.find_first_of("\r\n"), std::size_t{60}));
-    return fmt::format("a text that begins \"{}\"; was it to be a download?", line);
+    return fmt::format("a text file that begins with \"{}\"; if you downloaded it, download it again", line);
 }
 
 }  // namespace headroom::files

@@ -58,14 +58,14 @@ std::optional<std::int64_t> ModelConfig::count(const std::string& name) const {
     if (!text) return std::nullopt;
     const std::optional<std::int64_t> count = number_in<std::int64_t>(*text);
     if (!count || *count < 1)
-        throw FileError(fmt::format("{}: \"{}\" is {}, not a number of things", source_, name, *text));
+        throw FileError(fmt::format("{}: \"{}\" must be a whole number of at least 1, got {}", source_, name, *text));
     return count;
 }
 
 void ModelConfig::expect_count(const std::string& name, std::int64_t size) const {
     const std::optional<std::int64_t> said = count(name);
     if (said && *said != size)
-        throw FileError(fmt::format("{}: \"{}\" is {}, and the weights beside it have {}: they are of another model",
+        throw FileError(fmt::format("{}: \"{}\" is {}, but the weights have {}: the file describes another model",
                                     source_, name, *said, size));
 }
 
@@ -75,7 +75,7 @@ void ModelConfig::expect(const std::string& name, std::initializer_list<std::str
     const std::optional<double> said_number = number_in<double>(*said);
     for (const std::string_view value : values)
         if (*said == value || (said_number && said_number == number_in<double>(value))) return;
-    throw FileError(fmt::format("{}: \"{}\" is {}, and this model can only be {}", source_, name, *said,
+    throw FileError(fmt::format("{}: \"{}\" is {}, but this model supports only {}", source_, name, *said,
                                 fmt::join(values, " or ")));
 }
 

@@ -29,17 +29,18 @@ Json parse_json(const std::filesystem::path& path, const std::string& text) {
         if (depth == 1) outermost = key;
         if (depth > 1 && outermost == kMetadataName) return true;
         if (!is_sound_name(key))
-            refuse_safetensors(path, "a name in the header is too long or holds control characters");
-        if (!keys.back().insert(key).second) refuse_safetensors(path, fmt::format("the header has \"{}\" twice", key));
+            refuse_safetensors(path, "a name in the header is too long or contains control characters");
+        if (!keys.back().insert(key).second)
+            refuse_safetensors(path, fmt::format("the header contains \"{}\" twice", key));
         return true;
     };
     Json header;
     try {
         header = Json::parse(text, watch);
     } catch (const Json::parse_error& error) {
-        refuse_safetensors(path, fmt::format("the header is not JSON (at its byte {})", error.byte));
+        refuse_safetensors(path, fmt::format("the header is not valid JSON (at byte {})", error.byte));
     } catch (const Json::exception&) {
-        refuse_safetensors(path, "the header is not JSON that can be used (a number is too large)");
+        refuse_safetensors(path, "the header has a number that is too large");
     }
     if (!header.is_object()) refuse_safetensors(path, "the header is not a JSON object");
     return header;
@@ -60,7 +61,7 @@ std::vector<std::uint64_t> read_sizes(const std::filesystem::path& path, const s
     for (const Json& value : json) {
         const std::uint64_t size = number(path, name, value, "a size");
         if (size > 0 && bytes > most / size)
-            refuse_safetensors(path, fmt::format("{}: the shape has more elements than can be counted", name));
+            refuse_safetensors(path, fmt::format("{}: the shape has too many elements", name));
         if (size > 0) bytes *= size;
         sizes.push_back(size);
     }
@@ -72,7 +73,7 @@ std::string read_dtype(const std::filesystem::path& path, const std::string& nam
     const auto& text = value.get_ref<const std::string&>();
     const bool plain = text.size() <= 16 && is_sound_name(text);
     if (!safetensors_bits(text))
-        refuse_safetensors(path, fmt::format("{}: the format has no dtype {}", name, plain ? text : "of such a name"));
+        refuse_safetensors(path, fmt::format("{}: unknown dtype {}", name, plain ? text : "with an unreadable name"));
     return text;
 }
 
@@ -102,7 +103,7 @@ SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string
     if (entry.end < entry.begin || entry.end - entry.begin != bytes || elements % 8 * bits % 8 != 0) {
         const std::string type = entry.unreadable.empty() ? std::string(kernels::name(entry.dtype)) : entry.unreadable;
         const std::string what = fits ? fmt::format("{} {}", type, entry.shape.to_string()) : type;
-        refuse_safetensors(path, fmt::format("{}: {} takes {} bytes, the offsets {} to {} do not", name, what, bytes,
+        refuse_safetensors(path, fmt::format("{}: {} takes {} bytes, but its offsets are {} to {}", name, what, bytes,
                                              entry.begin, entry.end));
     }
     return entry;
@@ -144,7 +145,7 @@ Metadata read_metadata(const std::filesystem::path& path, const Json& json) {
 }  // namespace
 
 void refuse_safetensors(const std::filesystem::path& path, const std::string& what) {
-    throw FileError(fmt::format("{}: not a sound safetensors file: {}", path.string(), what));
+    throw FileError(fmt::format("{}: not a valid safetensors file: {}", path.string(), what));
 }
 
 SafetensorsHeader parse_header(const std::filesystem::path& path, const std::string& text, std::uint64_t data_bytes) {
@@ -163,9 +164,9 @@ SafetensorsHeader parse_header(const std::filesystem::path& path, const std::str
 std::map<std::string, std::string> parse_index(const std::filesystem::path& path, const std::string& text) {
     const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.string(), what)); };
     const Json index = Json::parse(text, nullptr, false);
-    if (index.is_discarded()) fail("begins as JSON does, but is none (truncated?)");
+    if (index.is_discarded()) fail("starts like JSON but is not valid JSON (truncated?)");
     if (!index.is_object() || !index.contains("weight_map"))
-        fail("JSON, not weights, and no index of them either: it has no \"weight_map\"");
+        fail("a JSON file that is not an index of weights: it has no \"weight_map\"");
     const Json& map = index["weight_map"];
     if (!map.is_object() || map.empty()) fail("an index whose \"weight_map\" names no tensors");
     std::map<std::string, std::string> part_of;
@@ -173,7 +174,8 @@ std::map<std::string, std::string> parse_index(const std::filesystem::path& path
         if (!part.is_string()) fail(fmt::format("an index that names no file for {}", name));
         const std::filesystem::path file = part.get<std::string>();
         if (file.empty() || file != file.filename() || file == "..")
-            fail(fmt::format("an index that names {} for {}, which is no file beside it", file.string(), name));
+            fail(fmt::format("an index that names {} for {}; it must name a file in its own folder", file.string(),
+                             name));
         part_of[name] = file.string();
     }
     return part_of;

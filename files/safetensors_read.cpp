@@ -25,7 +25,7 @@ class SafetensorsFile::OpenFile {
   public:
     explicit OpenFile(const std::filesystem::path& path) : path_(path) {
         const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.string(), what)); };
-        if (path.native().find('\0') != std::string::npos) fail("a path can't hold a NUL");
+        if (path.native().find('\0') != std::string::npos) fail("a path must not contain a NUL");
         file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // else a pipe waits for its writer
         const int error = errno;
         struct stat status {};
@@ -77,7 +77,8 @@ std::string read_text(const OpenFile& file, std::uint64_t place, std::uint64_t c
 
 /// What the first eight bytes say, which is the length of the header if that fits into the file.
 std::uint64_t header_length(const OpenFile& file) {
-    if (file.size() < 8) refuse_safetensors(file.path(), fmt::format("it has {} bytes, 8 are the least", file.size()));
+    if (file.size() < 8)
+        refuse_safetensors(file.path(), fmt::format("it has {} bytes, at least 8 are needed", file.size()));
     const std::string raw = read_text(file, 0, 8);
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(raw[static_cast<std::size_t>(i)]);
@@ -110,8 +111,8 @@ void SafetensorsFile::add_file(std::shared_ptr<const OpenFile> file) {
     if (!fits(*file, length)) {
         const std::string kind = foreign_kind(read_text(*file, 0, 512));
         if (!kind.empty()) throw FileError(fmt::format("{}: {}", file->path().string(), kind));
-        refuse_safetensors(file->path(), fmt::format("the header claims {} bytes, the file has {} (truncated?)", length,
-                                                     file->size() - 8));
+        refuse_safetensors(file->path(), fmt::format("the header claims {} bytes, but the file has {} (truncated?)",
+                                                     length, file->size() - 8));
     }
     const std::uint64_t begin = 8 + length;
     SafetensorsHeader header = parse_header(file->path(), read_text(*file, 8, length), file->size() - begin);
@@ -132,7 +133,8 @@ void SafetensorsFile::add_parts(const std::map<std::string, std::string>& part_o
         const std::filesystem::path path = path_.parent_path() / part;
         std::error_code ignored;
         if (!std::filesystem::exists(path, ignored))
-            throw FileError(fmt::format("{}: its part {} is missing; put it beside the index", path_.string(), part));
+            throw FileError(
+                fmt::format("{}: its part {} is missing; put it in the folder of the index", path_.string(), part));
         add_file(std::make_shared<const OpenFile>(path));
     }
     std::map<std::string_view, std::size_t> found;
@@ -143,7 +145,7 @@ void SafetensorsFile::add_parts(const std::map<std::string, std::string>& part_o
     for (const auto& [name, part] : part_of) {
         const auto place = found.find(name);
         if (place == found.end() || place->second != numbers.at(part))
-            throw FileError(fmt::format("{}: {} is not in {}, where the index has it", path_.string(), name, part));
+            throw FileError(fmt::format("{}: {} is not in {}, where the index says it is", path_.string(), name, part));
     }
 }
 
@@ -177,7 +179,7 @@ void SafetensorsFile::check_readable(const SafetensorsEntry& entry) const {
 }
 
 std::int64_t SafetensorsFile::count(const SafetensorsEntry& entry) const {
-    const auto fail = [&] { throw FileError(fmt::format("{}: {} holds no whole number", path_.string(), entry.name)); };
+    const auto fail = [&] { throw FileError(fmt::format("{}: {} is not a whole number", path_.string(), entry.name)); };
     char bytes[8] = {};
     const std::uint64_t size = entry.end - entry.begin;
     const std::string type = entry.unreadable.empty() ? std::string(safetensors_name(entry.dtype)) : entry.unreadable;
@@ -214,7 +216,7 @@ bool SafetensorsFile::equal(const SafetensorsEntry& a, const SafetensorsEntry& b
 
 void SafetensorsFile::check_shape(const SafetensorsEntry& entry, const Shape& wanted) const {
     if (entry.shape == wanted) return;
-    throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
+    throw ShapeError(fmt::format("{}: {} has shape {}, expected {}", path_.string(), entry.name,
                                  entry.shape.to_string(), wanted.to_string()));
 }
 
@@ -248,7 +250,7 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
     // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.
     if (entry.dtype == Dtype::boolean &&
         std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
-        refuse_safetensors(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
+        refuse_safetensors(path_, fmt::format("{}: a bool must be 0 or 1", entry.name));
     }
     upload(context.exec(), contiguous_view(bytes.data(), entry.dtype, entry.shape), target);
 }
@@ -256,7 +258,7 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
 std::string part_advice(const std::filesystem::path& path) {
     const std::string name = path.filename().string();
     if (name.find("-of-0") == std::string::npos) return "";
-    return "; it is one of several parts: name their index, which ends in .safetensors.index.json";
+    return "; it is one of several parts: use their index, which ends in .safetensors.index.json";
 }
 
 }  // namespace headroom::files

@@ -44,14 +44,15 @@ void remove_abandoned(const std::filesystem::path& path) {
 }  // namespace
 
 std::filesystem::path to_replace(const std::filesystem::path& path) {
-    if (path.native().find('\0') != std::string::npos) throw FileError(path.string() + ": a path can't hold a NUL");
+    if (path.native().find('\0') != std::string::npos)
+        throw FileError(path.string() + ": a path must not contain a NUL");
     std::filesystem::path file = path;
     std::error_code error;
     for (int links = 0; std::filesystem::is_symlink(file, error) && links < 40; ++links) {  // as the system does
         file = file.parent_path() / std::filesystem::read_symlink(file, error);
     }
     if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error)) {
-        throw FileError(fmt::format("{}: it is not a file that can be replaced", file.string()));
+        throw FileError(fmt::format("{}: not a regular file, so it can't be replaced", file.string()));
     }
     remove_abandoned(file);
     return file;
@@ -120,7 +121,7 @@ class FileAside {
     }
 
     [[noreturn]] void fail(const char* what) const {
-        throw FileError(fmt::format("{}: {} ({}); what stood there before is untouched", path_.string(), what,
+        throw FileError(fmt::format("{}: {} ({}); the previous file, if any, is unchanged", path_.string(), what,
                                     std::strerror(errno)));
     }
 
@@ -161,12 +162,12 @@ void check(Context& context, std::vector<NamedArray>& tensors) {
     std::sort(tensors.begin(), tensors.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
-    if (twice != tensors.end()) throw Error(fmt::format("safetensors: two tensors are called \"{}\"", twice->name));
+    if (twice != tensors.end()) throw Error(fmt::format("safetensors: two tensors are named \"{}\"", twice->name));
     for (const NamedArray& tensor : tensors) {
         if (tensor.name == kMetadataName)
-            throw Error(fmt::format("safetensors: no tensor can be called {}", kMetadataName));
+            throw Error(fmt::format("safetensors: {} can't be the name of a tensor", kMetadataName));
         check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
-        if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
+        if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or contains a control character");
     }
 }
 

@@ -13,7 +13,8 @@ void write_text(const std::filesystem::path& path, const std::string& what, cons
     file << text;
     file.close();
     if (!file)
-        throw FileError(fmt::format("{}: {} can't be written; check the folder and the space", path.string(), what));
+        throw FileError(
+            fmt::format("{}: {} can't be written; check the folder and the free space", path.string(), what));
 }
 
 }  // namespace headroom::files

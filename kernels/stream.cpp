@@ -15,8 +15,6 @@ int capability_of(const Stream& stream) {
     return dry ? dry->capability : 0;
 }
 
-void refuse_cuda(const char* work) {
-    throw Error(fmt::format("{}: has no kernel for a GPU, since it takes a CpuStream alone", work));
-}
+void refuse_cuda(const char* work) { throw Error(fmt::format("{}: has no GPU kernel; run it on a CpuStream", work)); }
 
 }  // namespace headroom::kernels

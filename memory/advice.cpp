@@ -14,11 +14,10 @@ std::string advise(const MemoryReport& report) {
     const std::size_t wanted = live + std::min(report.rounded, std::numeric_limits<std::size_t>::max() - live);
     std::string text =
         wanted <= room
-            ? fmt::format(
-                  "with this request {} of {} would be live, but the rest is in pieces: give buffers back before it",
-                  format_bytes(wanted), format_bytes(room))
-            : fmt::format("with this request {} would be live, {} too much: {}", format_bytes(wanted),
-                          format_bytes(wanted - room), report.rounded <= room ? "give buffers back" : "");
+            ? fmt::format("this request would make {} of {} live, but free memory is fragmented: free buffers first",
+                          format_bytes(wanted), format_bytes(room))
+            : fmt::format("this request would make {} live, {} too much: {}", format_bytes(wanted),
+                          format_bytes(wanted - room), report.rounded <= room ? "free buffers first" : "");
     const auto add = [&](const std::string& what) { text += (text.ends_with(": ") ? "" : " or ") + what; };
     if (report.largest_obtainable > 0) add(fmt::format("ask for at most {} bytes", report.largest_obtainable));
     const std::size_t limit = report.request_limit();

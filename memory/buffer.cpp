@@ -19,7 +19,7 @@ struct WrappedStorage : Storage {
 
 /// Of a block whose memory is gone.
 std::string used_too_late(const Storage& storage) {
-    return fmt::format("a buffer of {} bytes was used after the end of its memory", storage.bytes);
+    return fmt::format("a buffer of {} bytes was used after its DeviceMemory was destroyed", storage.bytes);
 }
 
 }  // namespace

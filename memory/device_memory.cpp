@@ -10,7 +10,7 @@ namespace headroom::memory {
 namespace {
 
 std::unique_ptr<Driver> checked(std::unique_ptr<Driver> driver) {
-    if (!driver) throw Error("device memory: there is no driver; give one, such as make_host_driver()");
+    if (!driver) throw Error("device memory: the driver is null; pass one, such as make_host_driver()");
     return driver;
 }
 

@@ -36,10 +36,10 @@ std::string one_line(const MemoryReport& report) {
                     format_bytes(report.requested), reason(report), budget, format_bytes(report.statistics.allocated),
                     format_bytes(report.statistics.reserved), held);
     if (report.whole) {
-        text += fmt::format("; in all {} are needed at once", format_bytes(report.whole->allocated));
+        text += fmt::format("; the whole program needs {} at once", format_bytes(report.whole->allocated));
         if (!report.whole->purpose.empty()) text += ", at " + report.whole->purpose;
         if (report.rehearsal && report.whole->allocated <= report.usable())
-            text += ", which would fit if free memory were in one piece";
+            text += ", which would fit if free memory were not fragmented";
     }
     if (!report.advice.empty()) text += "; " + report.advice;
     return text;
@@ -65,7 +65,7 @@ void lines_by_category(std::string& text, int indent, const MemoryReport& report
 /// What a rehearsal without a limit found.
 void lines_of_whole(std::string& text, const MemoryReport& report) {
     const MemoryPeak& whole = *report.whole;
-    text += fmt::format("The whole program, where nothing limits it{}\n",
+    text += fmt::format("The whole program without a limit{}\n",
                         whole.purpose.empty() ? "" : ": its peak is at " + whole.purpose);
     line(text, 2, "live at the peak", whole.allocated);
     lines_by_category(text, 4, report, whole.by_category, false);
@@ -95,14 +95,13 @@ std::string format_bytes(std::size_t bytes) {
 std::string MemoryReport::to_string() const {
     const MemoryStatistics& s = statistics;
     std::string text = fmt::format("Out of memory {}: {} bytes{}.\n", place(*this), requested, reason(*this));
-    if (rehearsal)
-        text += "The figures are those that the run itself would have at this point; nothing was computed.\n";
+    if (rehearsal) text += "Nothing was computed; a real run would have the same figures at this point.\n";
     line(text, 0, "Request, rounded", rounded);
     if (limit) line(text, 0, "Limit", limit);
     if (limit) line(text, 2, "not reserved yet", limit - std::min(limit, s.reserved));
     line(text, 0, "Device, total", device_total);
     line(text, 2, "free", device_free);
-    line(text, 2, "of others", others());
+    line(text, 2, "used by others", others());
     if (reserve) line(text, 2, "reserve for others", reserve);
     line(text, 2, "reserved", s.reserved);
     line(text, 4, "live", s.allocated);

@@ -306,7 +306,7 @@ MemoryReport PinnedBlock::Shared::report(std::size_t bytes, std::size_t index) c
     report.statistics.driver_calls = statistics_.driver_calls;
     report.pending = statistics_.pending;
     report.cached = statistics_.cached;
-    report.advice = "use fewer or smaller staging buffers, give them back earlier";
+    report.advice = "use fewer or smaller staging buffers, free them earlier";
     if (options_.limit) report.advice += ", raise the limit";
     return report;
 }
@@ -341,7 +341,7 @@ std::byte* PinnedBlock::data() const noexcept { return record_ ? record_->data :
 std::size_t PinnedBlock::bytes() const noexcept { return record_ ? record_->requested : 0; }
 
 void PinnedBlock::record_use(StreamId stream) {
-    if (!record_) throw Error("record_use: this PinnedBlock holds no memory; it was given back or moved from");
+    if (!record_) throw Error("record_use: this PinnedBlock holds no memory; it was freed or moved from");
     std::vector<StreamId>& streams = record_->streams;
     if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return;
     record_->events.reserve(streams.size() + 1);

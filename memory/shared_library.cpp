@@ -33,7 +33,7 @@ SharedLibrary::SharedLibrary(std::string name, const std::vector<std::string>& f
 
 void* SharedLibrary::address_of(const char* symbol) const {
     if (void* const address = dlsym(handle_, symbol)) return address;
-    throw DeviceError(fmt::format("{} ({}) has no {}; {}", name_, file_, symbol, advice_));
+    throw DeviceError(fmt::format("{} ({}) lacks the function {}; {}", name_, file_, symbol, advice_));
 }
 
 }  // namespace headroom::memory

@@ -19,8 +19,9 @@ Heads heads_of(const Options& options) {
         throw ShapeError(fmt::format("attention: the width must be at least 1, got {}", options.width));
     const std::int64_t groups = options.kv_heads ? options.kv_heads : options.heads;
     if (options.heads < 1 || groups < 1 || options.width % options.heads != 0 || options.heads % groups != 0) {
-        throw ShapeError(fmt::format("attention: {} heads must divide the width {}, and {} key heads the heads",
-                                     options.heads, options.width, groups));
+        throw ShapeError(fmt::format(
+            "attention: heads must divide width and kv_heads must divide heads, got {} heads, width {} and {} kv_heads",
+            options.heads, options.width, groups));
     }
     return {groups, options.width / options.heads};
 }

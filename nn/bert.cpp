@@ -52,8 +52,8 @@ Tensor Bert::forward(const Tensor& ids, const AttentionMask& mask, const Tensor&
     if (ids.rank() != 2)
         throw ShapeError(fmt::format("bert: ids must be [batch, time], got {}", ids.shape().to_string()));
     if (ids.size(1) > options.block) {
-        throw ShapeError(
-            fmt::format("bert: {} positions, but the model was built for a block of {}", ids.size(1), options.block));
+        throw ShapeError(fmt::format("bert: got {} positions, but the model was built for a block of {}", ids.size(1),
+                                     options.block));
     }
     const Tensor where = arange(context(), 0, ids.size(1), 1, Dtype::i32);
     Tensor x = add(tokens(ids), positions(where));

@@ -104,7 +104,7 @@ BertOptions sizes_of(const files::SafetensorsFile& file) {
     const auto shape_of = [&](const std::string& of) {
         const files::SafetensorsEntry* const entry = find(of);
         if (!entry || entry->shape.rank() != 2)
-            throw FileError(fmt::format("{}: has no matrix {}; it is no BERT{}", file.path().string(),
+            throw FileError(fmt::format("{}: not a BERT model, because it has no matrix {}{}", file.path().string(),
                                         bert_name(of + ".weight"), files::part_advice(file.path())));
         return entry->shape;
     };

@@ -40,7 +40,8 @@ const FasterRcnnOptions& checked(const FasterRcnnOptions& options) {
                   first.proposals_evaluation, first.anchors, static_cast<std::int64_t>(first.ratios.size())});
     if (least < 1) throw ShapeError(fmt::format("rcnn: sizes must be at least 1, got {}", least));
     if (options.classes < 2) {
-        throw ShapeError(fmt::format("rcnn: {} classes; the background, class 0, is one of them", options.classes));
+        throw ShapeError(fmt::format("rcnn: classes must be at least 2, of which class 0 is the background, got {}",
+                                     options.classes));
     }
     if (options.trained_stages < 0 || options.trained_stages > 5) {
         throw Error(fmt::format("rcnn: trained_stages must be between 0 and 5, got {}", options.trained_stages));
@@ -49,8 +50,8 @@ const FasterRcnnOptions& checked(const FasterRcnnOptions& options) {
     const auto sample = [&](const char* what, std::int64_t count, double of_objects) {
         fraction("positive_fraction", of_objects);
         if (static_cast<double>(count) * of_objects >= 1) return;
-        throw ShapeError(
-            fmt::format("rcnn: a positive_fraction of {} of {} {} leaves none for objects", of_objects, count, what));
+        throw ShapeError(fmt::format("rcnn: a positive_fraction of {} leaves no object among {} {}; raise it",
+                                     of_objects, count, what));
     };
     sample("regions", options.regions, options.positive_fraction);
     sample("anchors", first.anchors, first.positive_fraction);
@@ -244,8 +245,8 @@ void check_areas(const char* model, const Tensor& boxes, const Tensor& labels) {
         if (classes[i] < 1 || (box[0] < box[2] && box[1] < box[3])) continue;
         const std::size_t objects = static_cast<std::size_t>(boxes.size(1));
         throw Error(
-            fmt::format("{}: object {} of image {} has the box [{}, {}, {}, {}], without an area; x1 < x2 and "
-                        "y1 < y2 are needed, or a label of 0 where there is no object",
+            fmt::format("{}: object {} of image {} has a box without area, [{}, {}, {}, {}]; boxes need x1 < x2 and y1 "
+                        "< y2, padding needs label 0",
                         model, i % objects, i / objects, box[0], box[1], box[2], box[3]));
     }
 }

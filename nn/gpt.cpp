@@ -73,14 +73,15 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
     if (ids.rank() != 2)
         throw ShapeError(fmt::format("gpt: ids must be [batch, time], got {}", ids.shape().to_string()));
     if (caches && caches->size() != blocks.size()) {
-        throw Error(fmt::format("gpt: {} caches for {} layers; make them by caches()", caches->size(), blocks.size()));
+        throw Error(
+            fmt::format("gpt: got {} caches for {} layers; make them with caches()", caches->size(), blocks.size()));
     }
     std::int64_t seen = 0;
     if (caches && !caches->empty() && caches->front().keys.defined()) seen = caches->front().keys.size(1);
     const std::int64_t last = seen + ids.size(1);
     if (last > options.block) {
         throw ShapeError(
-            fmt::format("gpt: {} positions, but the model was built for a block of {}", last, options.block));
+            fmt::format("gpt: got {} positions, but the model was built for a block of {}", last, options.block));
     }
     const Tensor where = arange(context(), seen, last, 1, Dtype::i32);
     Tensor x = drop(add(tokens(ids), positions(where)));

@@ -82,7 +82,7 @@ GptOptions gpt2_sizes(const files::SafetensorsFile& file) {
     const auto* tokens = find(file, "wte.weight");
     const auto* positions = find(file, "wpe.weight");
     if (!tokens || !positions || tokens->shape.rank() != 2 || positions->shape.rank() != 2) {
-        throw FileError(fmt::format("{}: has no matrices wte.weight and wpe.weight; it is no GPT-2{}",
+        throw FileError(fmt::format("{}: not a GPT-2 model, because it has no matrices wte.weight and wpe.weight{}",
                                     file.path().string(), files::part_advice(file.path())));
     }
     std::int64_t layers = 0;
@@ -144,8 +144,8 @@ files::LoadReport load_gpt2(const std::filesystem::path& path, Gpt& model) {
     const files::SafetensorsFile file(path);
     const files::ModelConfig config(file);
     if (const auto heads = config.count("n_head"); heads && *heads != model.options.heads)
-        throw Error(
-            fmt::format("{}: \"n_head\" is {}, and the model has {}", config.source(), *heads, model.options.heads));
+        throw Error(fmt::format("{}: \"n_head\" is {}, but the model has {} heads", config.source(), *heads,
+                                model.options.heads));
     const std::string table = fmt::format("{}wte.weight", kPrefix);
     const bool prefixed = file.find(table) != nullptr;
     expect_tied(file, "lm_head.weight", prefixed ? table : "wte.weight");

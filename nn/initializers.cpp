@@ -19,7 +19,8 @@ struct Fans {
 
 Fans fans(const Shape& shape) {
     if (shape.rank() < 2) {
-        throw ShapeError(fmt::format("initialiser: fans need a weight of rank 2 or more, got {}", shape.to_string()));
+        throw ShapeError(
+            fmt::format("initializer: fan-in and fan-out need a weight of rank 2 or more, got {}", shape.to_string()));
     }
     double field = 1;
     for (int i = 2; i < shape.rank(); ++i) field *= static_cast<double>(shape[i]);

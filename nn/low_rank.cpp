@@ -39,7 +39,7 @@ bool is_low_rank(std::string_view path) {
 
 void add_low_rank(Linear& layer, const Path& path, const LowRankOptions& options) {
     if (layer.adapter)
-        throw Error(fmt::format("low_rank: {} has an adapter already", layer.context().memory().path(layer.path())));
+        throw Error(fmt::format("low_rank: {} already has an adapter", layer.context().memory().path(layer.path())));
     const Shape shape = layer.weight.shape();
     const auto adapter = std::make_shared<const LowRank>(path, shape[1], shape[0], options);
     layer.adapter = [adapter](const Tensor& x) { return (*adapter)(x); };

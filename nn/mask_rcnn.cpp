@@ -153,12 +153,14 @@ std::vector<std::uint8_t> paste_mask(std::span<const float> probabilities, std::
     const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(probabilities.size()))));
     if (side < 1 || static_cast<std::size_t>(side * side) != probabilities.size() || height < 1 || width < 1) {
         throw ShapeError(
-            fmt::format("paste_mask: {} probabilities for an image of {} x {}; those of a square are needed",
+            fmt::format("paste_mask: needs a square number of probabilities and an image with pixels, got {} for an "
+                        "image of {} x {}",
                         probabilities.size(), height, width));
     }
     if (!std::all_of(box.begin(), box.end(), [](float edge) { return std::abs(edge) < 1e9F; })) {
-        throw Error(
-            fmt::format("paste_mask: the box {}, {}, {}, {} has no place in an image", box[0], box[1], box[2], box[3]));
+        throw Error(fmt::format(
+            "paste_mask: the coordinates of the box [{}, {}, {}, {}] must be finite and below 1e9 in magnitude", box[0],
+            box[1], box[2], box[3]));
     }
     const auto padded = [&](std::int64_t row, std::int64_t column) {
         const bool inside = row >= 1 && row <= side && column >= 1 && column <= side;

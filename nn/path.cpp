@@ -8,7 +8,8 @@ namespace headroom::nn {
 
 Path Path::operator/(std::string_view name) const {
     if (name.empty() || name.find('.') != std::string_view::npos) {
-        throw Error(fmt::format("path: \"{}\" is not a segment of a path; it must not be empty or hold a dot", name));
+        throw Error(
+            fmt::format("path: \"{}\" is not a path segment; a segment must not be empty or contain a dot", name));
     }
     Path below = *this;
     if (!below.path_.empty()) below.path_ += '.';

@@ -13,7 +13,7 @@ namespace {
 const ResNetOptions& checked(const ResNetOptions& options) {
     const bool empty = std::any_of(options.blocks.begin(), options.blocks.end(), [](auto count) { return count < 1; });
     if (empty || options.classes < 0 || options.channels < 1 || options.width < 1) {
-        throw ShapeError("resnet: blocks, channels and width must be at least 1, classes not negative");
+        throw ShapeError("resnet: blocks, channels and width must be at least 1, and classes must not be negative");
     }
     return options;
 }
@@ -105,7 +105,7 @@ RecomputeWays ResNet::recompute_ways() {
 }
 
 Tensor ResNet::forward(Tensor images) const {
-    if (!fc) throw Error("resnet: it was made without classes; see features()");
+    if (!fc) throw Error("resnet: the network was built without classes; call features()");
     Tensor x = stem(std::move(images));
     for (std::size_t i = 0; i < layers.size(); ++i) x = stage(i, std::move(x));
     x = global_avg_pool2d(std::move(x));

@@ -53,7 +53,7 @@ TokenDraws::TokenDraws(Context& context, const SamplingOptions& options)
     : options_(checked(options)), key_(context.next_random(kernels::RandomDomain::sampling)) {}
 
 std::int32_t TokenDraws::operator()(const Tensor& logits) {
-    if (!logits.defined() || logits.numel() == 0) throw Error("sampling: there are no logits to draw from");
+    if (!logits.defined() || logits.numel() == 0) throw Error("sampling: the logits are undefined or empty");
     const std::uint64_t draw_number = draws_++;
     return draw(logits.to_vector<float>(), options_,
                 kernels::uniform_from(kernels::philox(key_, draw_number / 4)[draw_number % 4]));

@@ -49,7 +49,7 @@ Tensor TransformerEncoderLayer::forward(Tensor x, const AttentionMask& mask) con
 
 TransformerEncoder::TransformerEncoder(const Path& path, const TransformerEncoderOptions& options) : Module(path) {
     if (options.layers < 1)
-        throw ShapeError(fmt::format("transformer_encoder: {} layers; there must be at least one", options.layers));
+        throw ShapeError(fmt::format("transformer_encoder: layers must be at least 1, got {}", options.layers));
     layers.reserve(static_cast<std::size_t>(options.layers));
     for (std::int64_t i = 0; i < options.layers; ++i) layers.emplace_back(path / "layers" / i, options);
     if (options.norm_first) norm.emplace(path / "norm", options.width, options.epsilon);

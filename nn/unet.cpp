@@ -93,8 +93,9 @@ UNetOptions unet_sizes(const std::filesystem::path& path) {
     const files::SafetensorsEntry* first = file.find("inc.double_conv.0.weight");
     const files::SafetensorsEntry* last = file.find("outc.conv.weight");
     if (!first || !last || first->shape.rank() != 4 || last->shape.rank() != 4) {
-        throw FileError(fmt::format(
-            "{}: has no convolutions inc.double_conv.0.weight and outc.conv.weight; it is no U-Net", path.string()));
+        throw FileError(
+            fmt::format("{}: not a U-Net, because it has no convolutions inc.double_conv.0.weight and outc.conv.weight",
+                        path.string()));
     }
     return {.channels = first->shape[1],
             .classes = last->shape[0],

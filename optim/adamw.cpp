@@ -52,7 +52,7 @@ AdamW::AdamW(Parameters& parameters, const AdamWOptions& options)
     : Optimizer(parameters, std::make_shared<AdamWRule>(options), options.groups) {}
 
 std::shared_ptr<const UpdateRule> adamw_rule(const AdamWOptions& options) {
-    if (!options.groups.empty()) throw Error("adamw: the rule of a group has no groups; give them to the optimizer");
+    if (!options.groups.empty()) throw Error("adamw: a group's rule can't have groups; give them to the optimizer");
     return std::make_shared<AdamWRule>(options);
 }
 

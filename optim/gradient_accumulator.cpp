@@ -32,7 +32,8 @@ Optimizer& checked(Optimizer& optimizer, const Parameters& parameters, const Gra
         throw Error(fmt::format("accumulator: kept_results must be at least 1, got {}", options.kept_results));
     }
     if (options.keep_gradients && parameters.shard() != Shard::none)
-        throw Error("accumulator: keep_gradients: of sharded parameters no rank has all gradients");
+        throw Error(
+            "accumulator: keep_gradients does not work with sharded parameters, because no rank has all gradients");
     return optimizer;
 }
 
@@ -44,8 +45,7 @@ std::optional<double> counted_by_host(const Loss& loss) {
 void check(const Loss& loss, const Context& context) {
     check_one_context("accumulator", context, loss.sum().context());
     if (loss.sum().value()->consumed) {
-        throw Error(
-            "accumulator: the loss was used up by an earlier backward, or its callable failed; compute it again");
+        throw Error("accumulator: an earlier backward consumed the loss, or its callable failed; compute it again");
     }
     if (!loss.sum().requires_grad()) {
         throw Error("accumulator: the loss depends on no trained parameter (all frozen, or made under NoGradGuard?)");
@@ -65,10 +65,12 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     Exec& exec = parameters.context().exec();
     const bool graphs = on_cuda(exec.stream()) && compute_of(exec.stream()).graphs;
     if (graphs && group_)
-        throw Error("accumulator: ranks exchange in a step, which a graph can't hold; leave graphs out");
+        throw Error("accumulator: graphs can't record exchanges between ranks; turn ComputeOptions::graphs off");
     if (parameters.shard() == Shard::gradients) {
         if (graphs)
-            throw Error("accumulator: graphs need gradients that stay in their place, which sharded ones do not");
+            throw Error(
+                "accumulator: graphs need gradients at fixed addresses, and sharded gradients move; turn "
+                "ComputeOptions::graphs off");
     }
     if (group_ || parameters.shard() == Shard::gradients) exchange_ = std::make_unique<GradientExchange>(parameters);
     listen();
@@ -92,7 +94,8 @@ void GradientAccumulator::listen() {
 
 void GradientAccumulator::on_complete(std::function<void(const GradientSegment&)> listener) {
     if (parameters_.shard() == Shard::gradients)
-        throw Error("accumulator: on_complete: sharded gradients are at their owners when a step is complete");
+        throw Error(
+            "accumulator: on_complete does not work with sharded gradients, because each rank gets only its own shard");
     listener_ = std::move(listener);
     listen();
 }
@@ -122,7 +125,7 @@ Loss GradientAccumulator::forward(const Forward& work) {
 
 void GradientAccumulator::figure(std::string_view name, const Loss& figure) {
     if (phase_ != Phase::running)
-        throw Error(fmt::format("accumulator: the figure \"{}\" is of a micro-batch; tell it from within one", name));
+        throw Error(fmt::format("accumulator: the figure \"{}\" belongs to a micro-batch; report it inside one", name));
     check_one_context("accumulator", parameters_.context(), figure.sum().context());
     ledger_->figure(name, figure);
     host_terms_.push_back(counted_by_host(figure));
@@ -136,18 +139,18 @@ void GradientAccumulator::check_not_broken() const {
 
 void GradientAccumulator::check_ready() const {
     if (phase_ == Phase::running) {
-        throw Error("accumulator: accumulate was called by a micro-batch of this accumulator");
+        throw Error("accumulator: accumulate was called inside a micro-batch of this accumulator");
     }
     check_not_broken();
     if (parameters_.context().tape().region()) {
-        throw Error("accumulator: a module's call is open; accumulate after it has returned");
+        throw Error("accumulator: a module's forward is still running; accumulate after it has returned");
     }
     if (group_ && !plan_) {
         throw Error("accumulator: with several ranks, call begin_step before the first micro-batch of a step");
     }
     if (plan_ && micro_batches_ == own_micro_batches()) {
         throw Error(
-            fmt::format("accumulator: the step was announced with {} micro-batches, and they are there; call step()",
+            fmt::format("accumulator: begin_step announced {} micro-batches and all were accumulated; call step()",
                         micro_batches_));
     }
 }
@@ -263,17 +266,17 @@ void GradientAccumulator::accumulate(const GraphedWork& work, std::span<Tensor> 
 
 void GradientAccumulator::check_inputs(std::size_t taken, std::size_t given) {
     if (taken == given) return;
-    throw Error(fmt::format("accumulator: the work takes {} inputs, and {} were given", taken, given));
+    throw Error(fmt::format("accumulator: the work takes {} inputs, got {}", taken, given));
 }
 
 std::string GradientAccumulator::graph_refusal() const { return graphs_ ? graphs_->refusal() : ""; }
 
 void GradientAccumulator::begin_step(const StepPlan& plan) {
-    check_between_steps("announcing a step");
+    check_between_steps("begin_step");
     check_not_broken();
     if (plan.micro_batches < ranks()) {
         const std::string of = group_ ? fmt::format("es, one for each of {} ranks", ranks()) : "";
-        throw Error(fmt::format("accumulator: a step takes at least {} micro-batch{}, got {}", ranks(), of,
+        throw Error(fmt::format("accumulator: a step needs at least {} micro-batch{}, got {}", ranks(), of,
                                 plan.micro_batches));
     }
     optimizer_.check_step(plan.learning_rate);
@@ -306,26 +309,26 @@ int GradientAccumulator::present(std::int64_t round) const {
 }
 
 void GradientAccumulator::step() {
-    if (!plan_) throw Error("accumulator: no step was announced; call step(learning_rate)");
+    if (!plan_) throw Error("accumulator: begin_step was not called; call step(learning_rate)");
     if (phase_ == Phase::ready && micro_batches_ > 0 && wants_more()) {
-        throw Error(fmt::format("accumulator: the step was announced with {} micro-batches, and {} came",
+        throw Error(fmt::format("accumulator: begin_step announced {} micro-batches, but {} were accumulated",
                                 own_micro_batches(), micro_batches_));
     }
     finish_step(plan_->learning_rate);
 }
 
 void GradientAccumulator::step(double learning_rate) {
-    if (plan_) throw Error("accumulator: the step was announced with its learning rate; call step()");
+    if (plan_) throw Error("accumulator: begin_step already set the learning rate; call step()");
     finish_step(learning_rate);
 }
 
 void GradientAccumulator::finish_step(double learning_rate) {
-    if (phase_ == Phase::running) throw Error("accumulator: step was called by a micro-batch of this accumulator");
+    if (phase_ == Phase::running) throw Error("accumulator: step was called inside a micro-batch of this accumulator");
     check_not_broken();
     if (phase_ != Phase::ready) {
         throw Error("accumulator: the last micro-batch failed; accumulate it again, or call reset()");
     }
-    if (micro_batches_ == 0) throw Error("accumulator: there is nothing to step with; accumulate a micro-batch first");
+    if (micro_batches_ == 0) throw Error("accumulator: step has no gradients; accumulate a micro-batch first");
     optimizer_.check_step(learning_rate);
     if (!exchange_) check_reached(parameters_, "accumulator");  // other ranks may reach what this one does not
     Context& context = parameters_.context();
@@ -384,7 +387,7 @@ void GradientAccumulator::close() {
 }
 
 void GradientAccumulator::reset() {
-    if (phase_ == Phase::running) throw Error("accumulator: reset was called by a micro-batch of this accumulator");
+    if (phase_ == Phase::running) throw Error("accumulator: reset was called inside a micro-batch of this accumulator");
     if (group_ && (plan_ || micro_batches_ > 0)) parameters_.context().set_random_counter(first_counter_);
     if (exchange_) exchange_->abandon();
     parameters_.zero_grad();
@@ -402,8 +405,8 @@ LossScale GradientAccumulator::loss_scale() const { return ledger_->loss_scale()
 
 void GradientAccumulator::check_between_steps(const char* what) const {
     if (micro_batches_ == 0 && phase_ != Phase::running) return;
-    throw Error(
-        fmt::format("accumulator: {} between micro-batches of a step is not possible; step or reset first", what));
+    throw Error(fmt::format(
+        "accumulator: {} is not possible between the micro-batches of a step; call step() or reset() first", what));
 }
 
 std::string GradientAccumulator::value_name(std::string_view value) const {

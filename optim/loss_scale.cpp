@@ -46,8 +46,9 @@ kernels::LossScaleRule LossScale::rule() const {
 void LossScale::set_state(const State& state) {
     const bool fits = std::isfinite(state.scale) && state.scale > 0 && state.good_steps >= 0;
     if (!fits || (!enabled_ && state.scale != 1)) {
-        throw Error(fmt::format("loss scale: the state (scale {}, {} good steps) does not fit; loss scaling is {} here",
-                                state.scale, state.good_steps, enabled_ ? "on" : "off"));
+        throw Error(
+            fmt::format("loss scale: can't restore the state (scale {}, {} good steps); loss scaling is {} here",
+                        state.scale, state.good_steps, enabled_ ? "on" : "off"));
     }
     state_ = state;
 }

@@ -45,7 +45,7 @@ void check_group(const std::string& optimizer, const ParameterGroup& group, cons
 
 Optimizer::Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> rule, std::vector<ParameterGroup> groups)
     : parameters_(parameters), groups_(std::move(groups)), places_(parameters.all().size()) {
-    if (!rule) throw Error("an optimizer needs a rule; make an AdamW or an Sgd, or a rule of your own");
+    if (!rule) throw Error("optimizer: the rule is null; use AdamW or Sgd, or pass a rule of your own");
     for (ParameterGroup& group : groups_) {
         check_group(rule->name(), group, parameters);
         if (!group.rule) group.rule = rule;
@@ -59,7 +59,10 @@ Optimizer::Optimizer(Parameters& parameters, std::shared_ptr<const UpdateRule> r
     for (const UpdateRule* one : rules()) {
         const auto in_blocks = [](const StateSpec& spec) { return spec.block > 1; };
         if (parameters.shard() != Shard::none && std::ranges::any_of(one->state(), in_blocks))
-            throw Error(fmt::format("{}: its state is in blocks of elements, which can't be sharded", one->name()));
+            throw Error(
+                fmt::format("{}: sharding does not work with state that covers blocks of elements; use another "
+                            "optimizer or Shard::none",
+                            one->name()));
     }
     parameters.materialize();
     add_state();
@@ -170,8 +173,7 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
     }
     if (const Group* group = parameters_.context().group(); group && group->ranks() > 1) {
         throw Error(
-            fmt::format("{}: a step of one of {} ranks by itself: their gradients have to be exchanged first, as "
-                        "GradientAccumulator does",
+            fmt::format("{}: with {} ranks the gradients must be exchanged before a step; use GradientAccumulator",
                         name(), group->ranks()));
     }
     begin_step(learning_rate);
@@ -295,14 +297,13 @@ void Optimizer::restore(const StateValues& values) {
     const std::string mine = value_name("calls"), any = mine.substr(name().size());
     for (const auto& [name, value] : values) {
         if (name.ends_with(any) && !values.contains(mine))
-            throw Error(fmt::format("it was trained with the optimizer {}, not {}, which it must be resumed with",
+            throw Error(fmt::format("it was trained with the optimizer {}, and can't be resumed with {}",
                                     name.substr(0, name.size() - any.size()), this->name()));
     }
     const auto steps = state_counter(values, value_name("steps"));
     const auto calls = state_counter(values, value_name("calls"));
     if (calls < steps) {
-        throw Error(fmt::format("{}: the number of calls must not be below that of steps, got {} and {}", name(), calls,
-                                steps));
+        throw Error(fmt::format("{}: calls must be at least steps, got {} calls and {} steps", name(), calls, steps));
     }
     set_steps(steps);
     calls_ = calls;

@@ -12,8 +12,8 @@ namespace headroom::optim {
 double Schedule::operator()(std::int64_t step) const {
     if (decay != Decay::constant && decay_steps < 1) {
         throw Error(
-            fmt::format("schedule: a rate that falls needs decay_steps, at least 1, and not {}: without them it is {} "
-                        "from the first step",
+            fmt::format("schedule: with a decay, decay_steps must be at least 1, got {}; otherwise the rate would be "
+                        "{} from the first step",
                         decay_steps, floor));
     }
     if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps + 1);

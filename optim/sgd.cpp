@@ -18,7 +18,7 @@ const SgdOptions& checked(const SgdOptions& options) {
         throw Error(fmt::format("sgd: weight decay must not be negative, got {}", options.weight_decay));
     }
     if (options.nesterov && options.momentum == 0) {
-        throw Error("sgd: Nesterov's form needs a momentum above 0; set one or switch it off");
+        throw Error("sgd: nesterov needs a momentum above 0; set momentum or turn nesterov off");
     }
     return options;
 }
@@ -53,7 +53,7 @@ Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
     : Optimizer(parameters, std::make_shared<SgdRule>(options), options.groups) {}
 
 std::shared_ptr<const UpdateRule> sgd_rule(const SgdOptions& options) {
-    if (!options.groups.empty()) throw Error("sgd: the rule of a group has no groups; give them to the optimizer");
+    if (!options.groups.empty()) throw Error("sgd: a group's rule can't have groups; give them to the optimizer");
     return std::make_shared<SgdRule>(options);
 }
 

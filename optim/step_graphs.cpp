@@ -62,10 +62,10 @@ void StepGraphs::check_terms(const StepGraphEntry& entry, const HostTerms& terms
     };
     const auto [was, is] = std::ranges::mismatch(entry.host_terms, terms);
     if (was == entry.host_terms.end() || is == terms.end())
-        throw CaptureError("another number of figures was told, and a graph would keep telling these");
+        throw CaptureError("the number of reported figures changed, but a graph repeats the recorded ones");
     throw CaptureError(
-        fmt::format("the number of a {}'s terms was {} and is {}, which a graph would keep: count terms that differ "
-                    "between equal inputs on the device",
+        fmt::format("the number of terms of a {} was {} and now is {}, but a graph repeats the recorded number; if "
+                    "equal shapes can have different numbers of terms, count them on the device",
                     is == terms.begin() ? "loss" : "figure", text(*was), text(*is)));
 }
 

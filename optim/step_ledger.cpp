@@ -118,7 +118,7 @@ void StepLedger::begin_micro_batch() {
 void StepLedger::figure(std::string_view name, const Loss& figure) {
     const auto found = std::ranges::find(figures_, name);
     if (found == figures_.end())
-        throw Error(fmt::format("accumulator: there is no figure \"{}\"; its options name {}", name,
+        throw Error(fmt::format("accumulator: unknown figure \"{}\"; the options name {}", name,
                                 figures_.empty() ? "none" : fmt::format("{}", fmt::join(figures_, ", "))));
     put(figure, 2 + 2 * (found - figures_.begin()));
 }
@@ -207,7 +207,7 @@ void StepLedger::read_figures(std::int64_t first_step, std::vector<StepResult>& 
 }
 
 StepResult StepLedger::result() const {
-    if (steps_ == 0) throw Error("accumulator: there is no result before the first step");
+    if (steps_ == 0) throw Error("accumulator: no result is available before the first step");
     std::vector<StepResult> last{read(download_outcomes(outcome(steps_ - 1), steps_ - 1).data())};
     read_figures(steps_ - 1, last);
     return last.front();

@@ -102,7 +102,7 @@ void check(const TimedRun& run) {
     if (run.steps.empty()) throw Error("costs: a run has no steps");
     for (const TimedStep& step : run.steps) {
         if (step.ops.size() == run.program.ops.size()) continue;
-        throw Error(fmt::format("costs: {} ops were measured, and the program has {}", step.ops.size(),
+        throw Error(fmt::format("costs: {} ops were measured, but the program has {}", step.ops.size(),
                                 run.program.ops.size()));
     }
 }

@@ -25,7 +25,7 @@ std::string in_words(const std::string& name, int threads) {
 /// Not negative, and finite.
 double seconds_in(const Json& json) {
     const double seconds = json.get<double>();
-    if (seconds < 0) throw Error("a time is below 0");
+    if (seconds < 0) throw Error("a time must be at least 0");
     return seconds;
 }
 
@@ -59,13 +59,13 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
 
 Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
     std::ifstream file(path);
-    if (!file) throw FileError(fmt::format("{}: there are no costs that can be read", path.string()));
+    if (!file) throw FileError(fmt::format("{}: can't read costs from this file", path.string()));
     Costs costs = Costs::assumed(profile);
     std::string name, build;
     int threads = 0;
     try {
         const Json json = Json::parse(file);
-        if (json.at("headroom_costs") != kCostsVersion) throw Error("they are of another version");
+        if (json.at("headroom_costs") != kCostsVersion) throw Error("the version is not supported");
         json.at("machine").get_to(name);
         json.at("threads").get_to(threads);
         json.at("build").get_to(build);
@@ -81,17 +81,17 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
                             seconds_in(op.at("backward_seconds")), seconds_in(op.at("backward_after_replay_seconds"))}};
         }
     } catch (const std::exception& error) {  // nlohmann's, or one from here
-        throw FileError(fmt::format("{}: not costs, or damaged ones: {}", path.string(), error.what()));
+        throw FileError(fmt::format("{}: not a valid file of costs: {}", path.string(), error.what()));
     }
     const Machine here = Machine::of(profile);
     const bool any_gpu = threads == 0 && here.threads == 0 && profile.memory.simulated;
     if (!any_gpu && (name != here.name || threads != here.threads)) {
-        throw FileError(fmt::format("{}: measured on {}, and this is {}: measure here", path.string(),
+        throw FileError(fmt::format("{}: measured on {}, but this machine is {}: measure here", path.string(),
                                     in_words(name, threads), in_words(here.name, here.threads)));
     }
     if (build != here.build) {
         throw FileError(
-            fmt::format("{}: measured by Headroom {}, and this is {}, whose ops take other times: measure again",
+            fmt::format("{}: measured by Headroom {}, but this is {}, whose ops take other times: measure again",
                         path.string(), build, here.build));
     }
     costs.fit();

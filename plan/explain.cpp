@@ -26,7 +26,7 @@ std::string Planner::explain(const Plan& plan) const {
     const auto own =
         std::find_if(divided_.begin(), divided_.end(), [&](const auto& one) { return one->division == plan.division; });
     if (own == divided_.end() || plan.program != (*own)->keep_all.program) {
-        throw Error("a planner explains its own plans, and this one is of another program");
+        throw Error("explain: the plan is not from this planner; pass a plan that this planner made");
     }
     const RecordedProgram& program = (*own)->program;
     std::vector<Answer> answers(program.ops.size(), Answer::keep);
@@ -53,7 +53,7 @@ std::string Planner::explain(const Plan& plan) const {
             }
         }
     }
-    std::string text = fmt::format("{:<40}{:>6}{:>12}{:>12}{:>18}\n", "a micro-batch, by modules", "ops", "recomputed",
+    std::string text = fmt::format("{:<40}{:>6}{:>12}{:>12}{:>18}\n", "micro-batch, by module", "ops", "recomputed",
                                    "ms added", "bytes at the peak");
     const auto line = [&](const std::string& name, const Row& row) {
         text +=
@@ -63,11 +63,11 @@ std::string Planner::explain(const Plan& plan) const {
     line("all", all);
     const RecordedOp& op = program.ops[simulated.peak_op];
     text += fmt::format(
-        "the peak of {} bytes is {} {}{}: {} bytes of activations that are kept, {} of weights, gradients, optimizer "
-        "state and what ops need meanwhile\n",
+        "the peak of {} bytes is {} {}{}: {} bytes of kept activations and {} of weights, gradients, optimizer state "
+        "and temporaries\n",
         simulated.peak, simulated.peak_in_backward ? "in backward of" : "at", op.name,
         op.path.empty() ? "" : " in " + op.path, all.kept, simulated.peak - all.kept);
-    return text + (plan.measured ? "times are as measured\n" : "times are by rates that are assumed, not measured\n");
+    return text + (plan.measured ? "times are measured\n" : "times are estimated from assumed rates, not measured\n");
 }
 
 }  // namespace headroom::plan

@@ -13,7 +13,7 @@ namespace headroom::plan {
 std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
                                          const std::function<std::optional<bool>(std::int64_t)>& fits) {
     if (least < 1 || most < least)
-        throw Error(fmt::format("the largest size is asked for from {} to {}; sizes go up from 1", least, most));
+        throw Error(fmt::format("largest_size: the range must satisfy 1 <= least <= most, got {} to {}", least, most));
     std::optional<std::int64_t> found;
     const auto reaches = [&](std::int64_t size) {
         const std::optional<bool> answer = fits(size);

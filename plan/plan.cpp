@@ -30,7 +30,7 @@ template <class T, class Key>
 T count(const Json& json, const Key& key) {
     const Json& value = json.at(key);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<T>::max()})
-        throw Error(fmt::format("{} must be a count, and is {}", Json(key).dump(), value.dump()));
+        throw Error(fmt::format("{} must be a count, got {}", Json(key).dump(), value.dump()));
     return value.get<T>();
 }
 
@@ -51,7 +51,7 @@ Rule rule_of(const Json& json) {
     if (json.contains("ordinal")) rule.ordinal = count<std::uint32_t>(json, "ordinal");
     const std::string answer = json.at("answer");
     if (answer != "recompute" && answer != "keep" && answer != "inherit")
-        throw Error("an answer is \"" + answer + "\"");
+        throw Error("unknown answer \"" + answer + "\"");
     rule.answer = {answer == "recompute" ? Answer::recompute
                    : answer == "keep"    ? Answer::keep
                                          : Answer::inherit,
@@ -124,7 +124,7 @@ std::string difference(const std::vector<ProgramOp>& program, const std::vector<
     if (own == program.end() && other == here.end()) return "";
     const std::string there = own == program.end() ? "nothing" : in_words(*own);
     const std::string found = other == here.end() ? "nothing" : in_words(*other);
-    return fmt::format("its op {} is {}, and here it is {}{}", own - program.begin(), there, found,
+    return fmt::format("its op {} is {}, but here it is {}{}", own - program.begin(), there, found,
                        found == there ? " with other shapes, dtypes or inputs" : "");
 }
 
@@ -133,7 +133,7 @@ void check_program(const Plan& plan, const RecordedProgram& program) {
     if (!differs.empty()) throw Error("the plan is for another program: " + differs);
     for (const Rule& rule : plan.policy ? plan.policy->rules() : std::vector<Rule>{}) {
         if (std::none_of(program.ops.begin(), program.ops.end(), [&](auto& op) { return names(rule, op); })) {
-            throw Error("the plan has a rule for an op that the program does not have: " + rule.to_string());
+            throw Error("the plan has a rule for an op that is not in the program: " + rule.to_string());
         }
     }
 }
@@ -164,7 +164,7 @@ std::string plan_text(const Plan& plan) {
 Plan parse_plan(const std::string& text, const std::string& source) {
     try {
         const Json json = Json::parse(text);
-        if (json.at("headroom_plan") != kPlanVersion) throw Error("it is of another version");
+        if (json.at("headroom_plan") != kPlanVersion) throw Error("the version is not supported");
         Plan plan{.division = {count<std::int64_t>(json, "batch"), count<std::int64_t>(json, "accumulate"),
                                json.at("choice")},
                   .peak_bytes_allocated = count<std::size_t>(json, "peak_bytes_allocated"),
@@ -178,9 +178,10 @@ Plan parse_plan(const std::string& text, const std::string& source) {
             plan.kinds = count<std::int64_t>(json, "kinds");
         }
         if (json.contains("budget")) plan.budget = count<std::size_t>(json, "budget");
-        if (!(plan.step_seconds >= 0)) throw Error("step_seconds is below 0");
-        if (!(plan.gain >= 0 && plan.gain <= 1)) throw Error("gain is no share");
-        if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");
+        if (!(plan.step_seconds >= 0)) throw Error("step_seconds must be at least 0");
+        if (!(plan.gain >= 0 && plan.gain <= 1)) throw Error("gain must be between 0 and 1");
+        if (plan.division.batch < 1 || plan.division.accumulate < 1)
+            throw Error("batch and accumulate must be at least 1");
         std::vector<Rule> rules;
         for (const Json& rule : json.at("rules")) rules.push_back(rule_of(rule));
         if (!rules.empty()) plan.policy = Policy(std::move(rules));
@@ -189,10 +190,10 @@ Plan parse_plan(const std::string& text, const std::string& source) {
                 {op.at(0), op.at(1), count<std::uint32_t>(op, 2), count<std::uint32_t>(op, 3), op.at(4)});
         }
         if (json.at("program_sha256") != program_sha256(plan.program))
-            throw Error("its program_sha256 belongs to another program");
+            throw Error("its program_sha256 does not match its program");
         return plan;
     } catch (const std::exception& error) {  // nlohmann's, or one from here
-        throw FileError(fmt::format("{}: not a plan, or a damaged one: {}", source, error.what()));
+        throw FileError(fmt::format("{}: not a valid plan: {}", source, error.what()));
     }
 }
 
@@ -202,7 +203,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan) {
 
 Plan read_plan(const std::filesystem::path& path) {
     std::ifstream file(path);
-    if (!file) throw FileError(fmt::format("{}: there is no plan that can be read", path.string()));
+    if (!file) throw FileError(fmt::format("{}: can't read a plan from this file", path.string()));
     return parse_plan({std::istreambuf_iterator<char>(file), {}}, path.string());
 }
 

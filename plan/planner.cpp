@@ -128,8 +128,7 @@ Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Con
     const std::vector<ProgramOp>& first = divided.keep_all.program;
     const std::string differs = first.empty() ? "" : difference(first, ops_of(rehearsal.program));
     if (!differs.empty()) {
-        throw Error("a plan is for a workload that does the same each time, and this one records another program: " +
-                    differs);
+        throw Error("planner: the workload must do the same each time, but its program changed: " + differs);
     }
     return rehearsal;
 }
@@ -146,7 +145,7 @@ std::unique_ptr<Planner::Divided> Planner::divided(const MicroBatching& division
         if (division.batch == workload_.division.batch) throw;
         return nullptr;
     }
-    if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
+    if (plain.program.ops.empty()) throw Error("planner: the workload must run backward, but it does not");
     result->keep_all = {.division = division,
                         .peak_bytes_allocated = plain.peak.allocated,
                         .peak_bytes_reserved = plain.peak.reserved,
@@ -154,7 +153,8 @@ std::unique_ptr<Planner::Divided> Planner::divided(const MicroBatching& division
     kinds_ = std::max(kinds_, plain.kinds);
     result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
     if (std::none_of(result->program.ops.begin(), result->program.ops.end(), std::mem_fn(&RecordedOp::in_micro_batch)))
-        throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
+        throw Error(
+            "planner: the workload must run its micro-batches in a MicroBatchScope, as GradientAccumulator does");
 
     result->op_seconds = costs_.of(result->program);
     result->micro_batches = round_robin_count(0, profile_.ranks, division.accumulate);

@@ -74,15 +74,15 @@ Tensor roll(Tensor x, std::int64_t shift, int axis) {
 Tensor repeat(Tensor x, const Shape& times) {
     check_defined("repeat", {{"x", x}});
     if (times.rank() < x.rank() || std::any_of(times.begin(), times.end(), [](std::int64_t n) { return n < 0; })) {
-        throw ShapeError(fmt::format("repeat: {} must name how often for each axis of {}", times.to_string(),
-                                     x.shape().to_string()));
+        throw ShapeError(fmt::format("repeat: {} must give a count of at least 0 for each axis of {}",
+                                     times.to_string(), x.shape().to_string()));
     }
     while (x.rank() < times.rank()) x = x.unsqueeze(0);
     Shape whole = x.shape();
     for (int i = 0; i < times.rank(); ++i) {
         if (!__builtin_mul_overflow(whole[i], times[i], &whole[i]) && bytes_of(whole, x.dtype())) continue;
-        throw ShapeError(fmt::format("repeat: {} times {} has more elements than can be counted", times.to_string(),
-                                     x.shape().to_string()));
+        throw ShapeError(
+            fmt::format("repeat: {} times {} has too many elements", times.to_string(), x.shape().to_string()));
     }
     return as_op("repeat", [&] {
         for (int axis = times.rank() - 1; axis >= 0; --axis) {

@@ -62,7 +62,7 @@ kernels::AttentionMask checked_masks(const char* op, const Array& mask, const Ar
     }
     if (lengths.defined()) {
         check_index(op, {"lengths", lengths});
-        check_form(op, {"lengths", lengths}, lengths.shape() == Shape{scores[0]}, "[B], one for each batch");
+        check_form(op, {"lengths", lengths}, lengths.shape() == Shape{scores[0]}, "[B], one for each sequence");
     }
     return masks_of(mask, lengths, scores);
 }
@@ -120,8 +120,9 @@ Operations operations_of(const Shape& scores, std::int64_t width, bool causal) {
 void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
     check_floating("attention_packed", {{"qkv", qkv}});
     if (attrs.heads < 1 || attrs.kv_heads < 1 || attrs.heads % attrs.kv_heads != 0) {
-        throw ShapeError(fmt::format("attention_packed: {} heads must be a multiple of {} key heads, both at least 1",
-                                     attrs.heads, attrs.kv_heads));
+        throw ShapeError(
+            fmt::format("attention_packed: {} heads must be a multiple of {} key heads, and both at least 1",
+                        attrs.heads, attrs.kv_heads));
     }
     const std::int64_t heads = attrs.heads + 2 * attrs.kv_heads;
     if (qkv.rank() != 3 || qkv.size(2) % heads != 0) {
@@ -136,8 +137,8 @@ void check(const Array& q, const Array& k, const Array& v) {
                      q.size(3) == k.size(3) && k.size(2) > 0 && q.size(2) % k.size(2) == 0;
     if (!fit) {
         throw ShapeError(
-            fmt::format("attention: q {}, k {}, v {} do not fit; they must be [B, T, H, D] and twice "
-                        "[B, S, G, D], H a multiple of G",
+            fmt::format("attention: q {}, k {} and v {} do not fit; q must be [B, T, H, D], k and v [B, S, G, D], with "
+                        "H a multiple of G",
                         q.shape().to_string(), k.shape().to_string(), v.shape().to_string()));
     }
 }
@@ -208,7 +209,7 @@ std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
         {"lengths of another batch",
          {.heads = 2, .kv_heads = 2},
          {I::normal({3, 4, 12}), I::none(), I::index({2}, 5)},
-         "lengths [2] must be [B], one for each batch"},
+         "lengths [2] must be [B], one for each sequence"},
         {"floating lengths",
          {.heads = 2, .kv_heads = 2},
          {I::normal({3, 4, 12}), I::none(), I::normal({3})},
@@ -288,10 +289,11 @@ struct Extras {
 Extras extras_of(const char* op, const Tensor& x, AttentionOptions&& options) {
     AttentionMask& mask = options.mask;
     if (mask.scores.defined() && mask.keys.defined()) {
-        throw Error(fmt::format("{}: a mask of scores and one of keys; combine them to one of scores", op));
+        throw Error(
+            fmt::format("{}: got a mask of scores and a mask of keys; combine them into one mask of scores", op));
     }
     if (mask.scores.defined() && mask.scores.requires_grad()) {
-        throw Error(fmt::format("{}: masks have no gradient, but this one requires one; call detach() on it", op));
+        throw Error(fmt::format("{}: the mask must not require a gradient; call detach() on it", op));
     }
     Extras extras{std::move(mask.scores), std::move(mask.lengths), {}};
     if (mask.keys.defined()) {

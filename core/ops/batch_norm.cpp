@@ -24,10 +24,10 @@ OpResult<BatchMoments::Saved, std::array<Array, 2>> BatchMoments::forward(Exec& 
     check_form("batch_moments", {"x", x}, x.rank() >= 2, "[N, C, ...]");
     const std::int64_t channels = x.size(1);
     if (channels > 0 && x.numel() / channels < 2) {
-        throw ShapeError(fmt::format(
-            "batch_moments: x {} has {} value per channel, of which there is no variance; give more images, or use "
-            "running statistics",
-            x.shape().to_string(), x.numel() == 0 ? "no" : "one"));
+        throw ShapeError(
+            fmt::format("batch_moments: x {} has {} value per channel, but a variance needs two; use more images or "
+                        "running statistics",
+                        x.shape().to_string(), x.numel() == 0 ? "no" : "one"));
     }
     const Array mean = exec.empty({channels}, compute_dtype(x.dtype));
     const Array variance = exec.empty({channels}, compute_dtype(x.dtype));
@@ -172,7 +172,7 @@ Tensor frozen_batch_norm(Tensor x, Tensor mean, Tensor variance, Tensor weight, 
     return as_op("frozen_batch_norm", [&] {
         check_defined("frozen_batch_norm", {{"x", x}, {"mean", mean}, {"variance", variance}});
         if (mean.requires_grad() || variance.requires_grad()) {
-            throw Error("frozen_batch_norm: mean and variance get no gradient; give them detached");
+            throw Error("frozen_batch_norm: mean and variance must not require a gradient; call detach() on them");
         }
         const ops::BatchNorm::Attrs attrs{options.epsilon, options.relu, true, autocast_of(x)};
         return apply<ops::BatchNorm>(attrs, std::move(x), std::move(mean), std::move(variance), std::move(weight),

@@ -19,7 +19,7 @@ OpResult<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const 
     const Dtype dtype = promoted(a.dtype, b.dtype);
     if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);
     if (std::is_same_v<F, kernels::Sub> && dtype == Dtype::boolean) {
-        throw DtypeError("sub: a difference of bool tensors is not defined; use cast(), or ne() for where they differ");
+        throw DtypeError("sub: bool tensors can't be subtracted; use cast(), or ne() to find where they differ");
     }
     const bool keeps_both = F::saves == kernels::Saves::input && exec.saved_wanted();
     const Shape shape = broadcast_shapes(F::name, a.shape(), b.shape());
@@ -152,7 +152,7 @@ Tensor glu(Tensor x, int axis) {
     axis = check_axis("glu", x.shape(), axis);
     const std::int64_t half = x.size(axis) / 2;
     if (x.size(axis) != 2 * half) {
-        throw ShapeError(fmt::format("glu: axis {} of {} does not have two halves", axis, x.shape().to_string()));
+        throw ShapeError(fmt::format("glu: axis {} of {} must have an even size", axis, x.shape().to_string()));
     }
     return binary(kernels::Glu{}, x.slice(axis, 0, half), x.slice(axis, half, 2 * half));
 }

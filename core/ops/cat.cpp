@@ -15,7 +15,7 @@ namespace ops {
 namespace {
 
 Shape joined(std::span<const Array> inputs, int wanted) {
-    if (inputs.empty()) throw Error("cat: there is no tensor to join");
+    if (inputs.empty()) throw Error("cat: got no tensors");
     for (const Array& input : inputs) check_defined("cat", {{"an input", input}});
     Shape shape = inputs[0].shape();
     const int axis = check_axis("cat", shape, wanted);
@@ -23,7 +23,7 @@ Shape joined(std::span<const Array> inputs, int wanted) {
         bool fits = input.rank() == shape.rank();
         for (int i = 0; fits && i < shape.rank(); ++i) fits = i == axis || input.shape()[i] == shape[i];
         if (!fits) {
-            throw ShapeError(fmt::format("cat: {} and {} differ beside axis {}", inputs[0].shape().to_string(),
+            throw ShapeError(fmt::format("cat: {} and {} may differ only in axis {}", inputs[0].shape().to_string(),
                                          input.shape().to_string(), axis));
         }
         if (input.dtype != inputs[0].dtype) {
@@ -98,8 +98,8 @@ std::vector<Sample<Cat::Attrs>> Cat::samples() {
             {"all empty", {1}, {In::normal({0, 3}), In::normal({0, 2})}},
             {"the last one empty", {0}, {In::normal({2, 3}), In::normal({0, 3})}},
             {"integers", {0}, {In::index({3}, 9), In::index({2}, 9)}},
-            {"other axes differ", {0}, {In::normal({2, 3}), In::normal({2, 4})}, "differ beside axis 0"},
-            {"ranks differ", {0}, {In::normal({2, 3}), In::normal({3})}, "differ beside axis 0"},
+            {"other axes differ", {0}, {In::normal({2, 3}), In::normal({2, 4})}, "may differ only in axis 0"},
+            {"ranks differ", {0}, {In::normal({2, 3}), In::normal({3})}, "may differ only in axis 0"},
             {"dtypes differ", {0}, {In::normal({2}), In::index({2}, 9)}, "differ; use cast()"},
             {"axis outside", {2}, {In::normal({2, 3})}, "axis 2 is outside"}};
 }
@@ -109,7 +109,7 @@ std::vector<Sample<Cat::Attrs>> Cat::samples() {
 Tensor cat(std::vector<Tensor> tensors, int axis) { return apply<ops::Cat>({axis}, std::move(tensors)); }
 
 Tensor stack(std::vector<Tensor> tensors, int axis) {
-    if (tensors.empty()) throw Error("stack: there is no tensor to join");
+    if (tensors.empty()) throw Error("stack: got no tensors");
     for (const Tensor& tensor : tensors) {
         check_defined("stack", {{"an input", tensor}});
         check_same_shape("stack", {"an input", tensor}, {"the first", tensors[0]});

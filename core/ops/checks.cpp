@@ -37,8 +37,8 @@ void check_one_dtype(const char* op, Arguments arguments) {
     const Argument& first = *arguments.begin();
     for (const Argument& other : arguments) {
         if (!other.shape || other.dtype == first.dtype) continue;
-        throw DtypeError(fmt::format("{}: {} is {} and {} {}, they must have one dtype; use cast()", op, first.name,
-                                     name(first.dtype), other.name, name(other.dtype)));
+        throw DtypeError(fmt::format("{}: {} is {} and {} is {}, but they must have the same dtype; use cast()", op,
+                                     first.name, name(first.dtype), other.name, name(other.dtype)));
     }
 }
 

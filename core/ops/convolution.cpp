@@ -187,11 +187,11 @@ std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
         {"channels",
          {},
          {I::normal({1, 3, 4, 4}), I::normal({2, 2, 2, 2}), I::none()},
-         "conv2d: x [1, 3, 4, 4] [n, c, h, w] has 3 channels, weight [2, 2, 2, 2] takes 2"},
+         "conv2d: x [1, 3, 4, 4] [n, c, h, w] has 3 channels, but weight [2, 2, 2, 2] takes 2"},
         {"channels last",
          {},
          {I::normal({2, 8, 8, 3}), I::normal({8, 3, 3, 3}), I::none()},
-         "takes 3; channels that come last are x.permute({0, 3, 1, 2})"},
+         "takes 3; if channels come last, use x.permute({0, 3, 1, 2})"},
         {"stride",
          {.stride = {0, 1}},
          {I::normal({1, 2, 3, 3}), I::normal({2, 2, 2, 2}), I::none()},
@@ -269,8 +269,8 @@ Tensor conv1d(Tensor x, Tensor weight, Tensor bias, const Conv1dOptions& options
             throw ShapeError(fmt::format("conv1d: x {} must be [n, in, l] and weight {} [out, in / groups, k]",
                                          x.shape().to_string(), weight.shape().to_string()));
         if (const std::int64_t wanted = weight.size(1) * options.groups; options.groups >= 1 && wanted != x.size(1)) {
-            const char* last = wanted == x.size(2) ? "; channels that come last are x.transpose(1, 2)" : "";
-            throw ShapeError(fmt::format("conv1d: x {} [n, c, l] has {} channels, weight {} takes {}{}{}",
+            const char* last = wanted == x.size(2) ? "; if channels come last, use x.transpose(1, 2)" : "";
+            throw ShapeError(fmt::format("conv1d: x {} [n, c, l] has {} channels, but weight {} takes {}{}{}",
                                          x.shape().to_string(), x.size(1), weight.shape().to_string(), wanted,
                                          options.groups == 1 ? "" : fmt::format(" in {} groups", options.groups),
                                          last));

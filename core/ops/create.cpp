@@ -17,7 +17,7 @@ namespace ops {
 OpResult<Arange::Saved, Array> Arange::forward(Exec& exec, const Attrs& attrs) {
     const double count = std::ceil((attrs.stop - attrs.start) / attrs.step);
     if (attrs.step == 0.0 || !(std::abs(count) < 0x1p63)) {
-        throw Error(fmt::format("arange: can't go from {} to {} by {}", attrs.start, attrs.stop, attrs.step));
+        throw Error(fmt::format("arange: can't go from {} to {} in steps of {}", attrs.start, attrs.stop, attrs.step));
     }
     Array y = exec.empty({std::max<std::int64_t>(0, static_cast<std::int64_t>(count))}, attrs.dtype);
     exec.launch([&](auto& stream) { kernels::arange(stream, attrs.start, attrs.step, y.view()); });
@@ -28,7 +28,7 @@ std::vector<Sample<Arange::Attrs>> Arange::samples() {
     return {{"integers", {.stop = 7.0}, {}},
             {"fractions", {.start = 1.0, .stop = 0.0, .step = -0.25, .dtype = Dtype::f32}, {}},
             {"none", {.start = 3.0, .stop = 3.0}, {}},
-            {"no step", {.stop = 7.0, .step = 0.0}, {}, "by 0"}};
+            {"no step", {.stop = 7.0, .step = 0.0}, {}, "in steps of 0"}};
 }
 
 OpResult<Linspace::Saved, Array> Linspace::forward(Exec& exec, const Attrs& attrs) {

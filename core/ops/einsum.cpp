@@ -41,7 +41,8 @@ struct Equation {
         for (const std::string& labels : in) check(text, labels);
         check(text, out);
         for (const char label : out) {
-            if (!has(left, label)) refuse(text, fmt::format("no operand has the letter {}", label));
+            if (!has(left, label))
+                refuse(text, fmt::format("the result has the letter {}, which no operand has", label));
         }
     }
 
@@ -56,9 +57,9 @@ struct Equation {
     }
     static void check(std::string_view text, const std::string& labels) {
         for (const char label : labels) {
-            if (!std::isalpha(static_cast<unsigned char>(label))) refuse(text, "axes are named by letters alone");
+            if (!std::isalpha(static_cast<unsigned char>(label))) refuse(text, "axes must be named by letters");
             if (std::count(labels.begin(), labels.end(), label) > 1)
-                refuse(text, fmt::format("{} stands twice in {}", label, labels));
+                refuse(text, fmt::format("{} appears twice in {}", label, labels));
         }
     }
 };
@@ -138,22 +139,22 @@ Tensor einsum(std::string_view equation, std::vector<Tensor> operands) {
     const Equation parsed(equation);
     if (operands.size() != parsed.in.size() || operands.empty() || operands.size() > 2) {
         refuse(equation,
-               fmt::format("names {} operands, got {}; one or two are taken", parsed.in.size(), operands.size()));
+               fmt::format("names {} operands, got {}; one or two are supported", parsed.in.size(), operands.size()));
     }
     std::vector<Operand> in;
     for (std::size_t i = 0; i < operands.size(); ++i) {
         check_defined("einsum", {{"an operand", operands[i]}});
         if (static_cast<std::size_t>(operands[i].rank()) != parsed.in[i].size()) {
-            refuse(equation,
-                   fmt::format("{} does not name the axes of {}", parsed.in[i], operands[i].shape().to_string()));
+            refuse(equation, fmt::format("{} must have one letter for each axis of {}", parsed.in[i],
+                                         operands[i].shape().to_string()));
         }
         in.push_back({std::move(operands[i]), parsed.in[i]});
     }
     if (in.size() == 2) {
         for (const char label : in[0].labels) {
             if (!has(in[1].labels, label) || in[0].size(label) == in[1].size(label)) continue;
-            throw ShapeError(
-                fmt::format("einsum: \"{}\": {} is {} and {}", equation, label, in[0].size(label), in[1].size(label)));
+            throw ShapeError(fmt::format("einsum: \"{}\": the sizes of {} differ, {} and {}", equation, label,
+                                         in[0].size(label), in[1].size(label)));
         }
     }
     return as_op("einsum", [&] { return result(std::move(in), parsed.out); });

@@ -28,7 +28,7 @@ OpResult<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, c
     check_defined("expand", {{"x", x}});
     if (!stretches(x.shape(), attrs.shape)) {
         throw ShapeError(
-            fmt::format("expand: {} does not stretch to {}", x.shape().to_string(), attrs.shape.to_string()));
+            fmt::format("expand: {} can't be expanded to {}", x.shape().to_string(), attrs.shape.to_string()));
     }
     const bool same_rank = x.rank() == attrs.shape.rank();
     const Strides like = same_rank ? kernels::dense_strides(x.shape(), x.strides()) : contiguous_strides(attrs.shape);
@@ -51,8 +51,8 @@ std::vector<Sample<Expand::Attrs>> Expand::samples() {
             {"a scalar", {{2, 3}}, {In::normal({})}},
             {"integers", {{2, 3}}, {In::index({3}, 9)}},
             {"to nothing", {{0, 3}}, {In::normal({1, 3})}},
-            {"shapes that do not fit", {{2, 4}}, {In::normal({3})}, "does not stretch"},
-            {"fewer axes", {{3}}, {In::normal({1, 3})}, "does not stretch"}};
+            {"shapes that do not fit", {{2, 4}}, {In::normal({3})}, "can't be expanded"},
+            {"fewer axes", {{3}}, {In::normal({1, 3})}, "can't be expanded"}};
 }
 
 }  // namespace ops

@@ -89,9 +89,9 @@ Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, double epsilon) {
         check_form("instance_norm", {"x", x}, x.rank() >= 2, "[N, C, ...]");
         const std::int64_t channels = std::max<std::int64_t>(1, x.size(1));
         if (x.numel() > 0 && x.numel() == x.size(0) * channels) {
-            throw ShapeError(fmt::format(
-                "instance_norm: x {} has one value in each channel of an image, of which there is no variance",
-                x.shape().to_string()));
+            throw ShapeError(
+                fmt::format("instance_norm: x {} has one value in each channel of an image, but a variance needs two",
+                            x.shape().to_string()));
         }
         return group_norm(std::move(x), channels, std::move(weight), std::move(bias), epsilon);
     });

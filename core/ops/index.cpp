@@ -27,7 +27,7 @@ void check_along(const char* op, const Array& x, int axis, const Array& index) {
     bool fits = index.rank() == x.rank();
     for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
     if (fits) return;
-    throw ShapeError(fmt::format("{}: index {} must have as many axes as {} and may be larger along axis {} only", op,
+    throw ShapeError(fmt::format("{}: index {} must have as many axes as {} and may be larger only along axis {}", op,
                                  index.shape().to_string(), x.shape().to_string(), axis));
 }
 
@@ -55,7 +55,7 @@ std::vector<Sample<IndexAttrs>> Gather::samples() {
             {"one axis", {0}, {In::normal({5}), In::index({9}, 5)}},
             {"integers", {0}, {In::index({5}, 9), In::index({4}, 5)}},
             {"empty", {0}, {In::normal({5, 2}), In::index({0, 2}, 5)}},
-            {"larger elsewhere", {0}, {In::normal({3, 2}), In::index({3, 4}, 3)}, "larger along axis 0 only"},
+            {"larger elsewhere", {0}, {In::normal({3, 2}), In::index({3, 4}, 3)}, "larger only along axis 0"},
             {"other rank", {0}, {In::normal({3, 2}), In::index({3}, 3)}, "as many axes"},
             {"index outside", {0}, {In::normal({0, 2}), In::index({3, 2}, 4)}, "gather: index"},
             {"floating index", {0}, {In::normal({3}), In::normal({3})}, "must be i32 or i64"},

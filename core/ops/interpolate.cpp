@@ -41,9 +41,9 @@ void check_options(const InterpolateOptions& options) {
     if (options.scale && !(*options.scale > 0 && *options.scale <= most))
         throw Error(fmt::format("interpolate: scale must be above 0 and at most {}, got {}", most, *options.scale));
     if (options.size && options.recompute_scale_factor)
-        throw Error("interpolate: recompute_scale_factor is for a scale; sizes are given");
+        throw Error("interpolate: recompute_scale_factor needs a scale, not a size");
     if (options.align_corners && options.mode == Interpolation::nearest)
-        throw Error("interpolate: align_corners is for bilinear interpolation");
+        throw Error("interpolate: align_corners needs bilinear interpolation");
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ OpResult<Interpolate::Saved, Array> Interpolate::forward(Exec& exec, const Attrs
     check_options(attrs);
     const auto size = size_of_result(attrs, x.shape());
     if (size[0] < 1 || size[1] < 1) {
-        throw ShapeError(fmt::format("interpolate: x {} would become {} x {}, without elements", x.shape().to_string(),
-                                     size[0], size[1]));
+        throw ShapeError(fmt::format("interpolate: x {} would become {} x {}, which has no elements",
+                                     x.shape().to_string(), size[0], size[1]));
     }
     return {{}, resampled(exec, x, maps_of(attrs, x.shape(), size))};
 }
@@ -78,12 +78,12 @@ std::vector<Sample<Interpolate::Attrs>> Interpolate::samples() {
             {"no images", {.scale = 2.0}, {In::normal({0, 3, 4, 4})}},
             {"neither", {}, {x}, "needs a size or a scale, got neither"},
             {"both", {.size = 2, .scale = 2.0}, {x}, "got both"},
-            {"a size's scale", {.size = 2, .recompute_scale_factor = true}, {x}, "is for a scale; sizes are given"},
+            {"a size's scale", {.size = 2, .recompute_scale_factor = true}, {x}, "needs a scale, not a size"},
             {"no scale", {.scale = 0.0}, {x}, "scale must be above 0"},
             {"not a number", {.scale = std::nan("")}, {x}, "scale must be above 0"},
             {"to nothing", {.scale = 0.2}, {x}, "x [2, 3, 4, 5] would become 0 x 1"},
             {"to a negative size", {.size = {{2, -1}}}, {x}, "would become 2 x -1"},
-            {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners is for bilinear"},
+            {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners needs bilinear"},
             {"of nothing", {.scale = 2.0}, {In::normal({1, 2, 0, 3})}, "x [1, 2, 0, 3] must be [N, C, H, W]"},
             {"integers", {.scale = 2.0}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
             {"nothing at all", {.scale = 2.0}, {In::none()}, "undefined"}};

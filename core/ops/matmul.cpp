@@ -22,7 +22,7 @@ Shape shape_of_product(const Array& a, const Array& b) {
             fmt::format("matmul: {} x {} do not fit; {}", a.shape().to_string(), b.shape().to_string(), rule));
     };
     if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2))
-        throw refuse("they must be [..., m, k] x [..., k, n]");
+        throw refuse("the shapes must be [..., m, k] x [..., k, n]");
     Shape shape;
     try {
         shape = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));

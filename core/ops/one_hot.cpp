@@ -17,7 +17,7 @@ OpResult<OneHot::Saved, Array> OneHot::forward(Exec& exec, const Attrs& attrs, c
     check_index("one_hot", {"index", index});
     check_form("one_hot", {"index", index}, index.rank() < kMaxRank, "reshaped to fewer axes");
     if (attrs.classes < 1 || (is_floating(attrs.dtype) && attrs.classes > exact)) {
-        throw ShapeError(fmt::format("one_hot: there must be between 1 and {} classes of {}, got {}",
+        throw ShapeError(fmt::format("one_hot: classes must be between 1 and {} for {}, got {}",
                                      is_floating(attrs.dtype) ? exact : std::numeric_limits<std::int64_t>::max(),
                                      name(attrs.dtype), attrs.classes));
     }
@@ -44,10 +44,7 @@ std::vector<Sample<OneHot::Attrs>> OneHot::samples() {
             {"no labels", {3}, {In::index({0}, 3)}},
             {"index outside", {3}, {In::index({40}, 9)}, "one_hot: index"},
             {"no classes", {0}, {In::index({3}, 4)}, "between 1 and"},
-            {"more classes than f32 tells apart",
-             {(1 << 24) + 1, Dtype::f32},
-             {In::index({3}, 4)},
-             "16777216 classes of f32"},
+            {"more classes than f32 tells apart", {(1 << 24) + 1, Dtype::f32}, {In::index({3}, 4)}, "16777216 for f32"},
             {"numbers", {3}, {In::normal({3})}, "must be i32 or i64"},
             {"nothing", {3}, {In::none()}, "undefined"}};
 }

@@ -68,7 +68,8 @@ ImageMaps maps_of(const Pad::Attrs& attrs, const Shape& x) {
 Shape padded(const Pad::Attrs& attrs, const Shape& x) {
     constexpr std::int64_t most = std::int64_t{1} << 56;  // beyond any array
     if (attrs.front.rank() > x.rank())
-        throw ShapeError(fmt::format("pad: amounts for {} axes of x {}", attrs.front.rank(), x.to_string()));
+        throw ShapeError(
+            fmt::format("pad: got amounts for {} axes, more than x {} has", attrs.front.rank(), x.to_string()));
     Shape shape = x;
     for (int axis = 0; axis < x.rank(); ++axis) {
         const Amounts amounts(attrs, x.rank(), axis, x[axis]);
@@ -77,11 +78,11 @@ Shape padded(const Pad::Attrs& attrs, const Shape& x) {
         const bool fits = amount_fits(amounts.front) && amount_fits(amounts.behind);
         if (fits) shape[axis] += amounts.front + amounts.behind;
         if (!fits || shape[axis] < 0 || (shape[axis] == 0 && x[axis] > 0)) {
-            throw ShapeError(fmt::format("pad: {} and {} leave nothing of axis {} of x {}, or too much", amounts.front,
+            throw ShapeError(fmt::format("pad: {} and {} make axis {} of x {} empty or too large", amounts.front,
                                          amounts.behind, axis, x.to_string()));
         }
         if (attrs.mode == PadMode::reflect && larger >= x[axis] && larger > 0) {
-            throw ShapeError(fmt::format("pad: axis {} of x {} can be reflected by less than its size, got {}", axis,
+            throw ShapeError(fmt::format("pad: reflect must pad axis {} of x {} by less than its size, got {}", axis,
                                          x.to_string(), larger));
         }
     }
@@ -93,7 +94,7 @@ Shape padded(const Pad::Attrs& attrs, const Shape& x) {
 OpResult<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("pad", {{"x", x}});
     if (attrs.mode != PadMode::constant && attrs.value != 0)
-        throw Error(fmt::format("pad: only constant padding has a value, got {}", attrs.value));
+        throw Error(fmt::format("pad: only constant padding takes a value, got {}", attrs.value));
     if (attrs.mode == PadMode::constant) {
         check_holds("pad", attrs.value, x.dtype);
         const Shape& from = x.shape();
@@ -107,8 +108,8 @@ OpResult<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const A
     }
     check_images("pad", x);
     if (attrs.front.rank() > 2) {
-        throw ShapeError(fmt::format("pad: reflect and replicate are for the last two axes, got amounts for {}",
-                                     attrs.front.rank()));
+        throw ShapeError(
+            fmt::format("pad: reflect and replicate pad the last two axes, got amounts for {}", attrs.front.rank()));
     }
     padded(attrs, x.shape());
     return {{}, resampled(exec, x, maps_of(attrs, x.shape()))};
@@ -131,38 +132,43 @@ std::vector<Sample<Pad::Attrs>> Pad::samples() {
     using In = SampleInput;
     constexpr auto reflect = PadMode::reflect, replicate = PadMode::replicate;
     const In x = In::normal({2, 3, 4, 5});
-    return {
-        {"two axes", {.front = {1, 3}, .behind = {2, 4}, .value = 0.5}, {x}},
-        {"all axes", {.front = {1, 0, 2, 1}, .behind = {0, 1, 1, 0}}, {x}},
-        {"a vector", {.front = {2}, .behind = {3}, .value = -1}, {In::normal({4})}},
-        {"taken away", {.front = {-1, 2}, .behind = {-2, -1}}, {x}},
-        {"more than there is", {.front = {-7}, .behind = {9}, .value = 2}, {x}},
-        {"no amounts", {}, {x}},
-        {"integers", {.front = {1}, .behind = {1}, .value = 3}, {In::index({2, 3}, 9)}},
-        {"truth values", {.front = {1}, .behind = {1}, .value = 1}, {In::boolean({2, 3})}},
-        {"from nothing", {.front = {1}, .behind = {2}, .value = 3}, {In::normal({2, 0})}},
-        {"reflect", {.front = {4, 1}, .behind = {2, 3}, .mode = reflect}, {In::normal({1, 8, 4, 5})}},
-        {"reflect and take away", {.front = {-1, 1}, .behind = {2, -2}, .mode = reflect}, {x}},
-        {"replicate", {.front = {4, 1}, .behind = {7, 3}, .mode = replicate}, {x}},
-        {"replicate and take away", {.front = {-1}, .behind = {2}, .mode = replicate}, {x}},
-        {"reflect by the size",
-         {.front = {5}, .behind = {0}, .mode = reflect},
-         {x},
-         "axis 3 of x [2, 3, 4, 5] can be reflected by less than its size, got 5"},
-        {"nothing left", {.front = {-3}, .behind = {-2}}, {x}, "-3 and -2 leave nothing of axis 3 of x [2, 3, 4, 5]"},
-        {"too much", {.front = {INT64_MAX}, .behind = {1}}, {x}, "or too much"},
-        {"too many axes", {.front = {1, 1}, .behind = {1, 1}}, {In::normal({4})}, "amounts for 2 axes of x [4]"},
-        {"channels", {.front = {1, 1, 1}, .behind = {1, 1, 1}, .mode = replicate}, {x}, "are for the last two axes"},
-        {"no image",
-         {.front = {1}, .behind = {1}, .mode = reflect},
-         {In::normal({4, 4})},
-         "x [4, 4] must be [N, C, H, W]"},
-        {"a value for a mirror", {.front = {1}, .behind = {1}, .mode = reflect, .value = 3}, {x}, "has a value, got 3"},
-        {"a value that does not fit",
-         {.front = {1}, .behind = {1}, .value = 300},
-         {In::boolean({2, 3})},
-         "300 does not fit into bool"},
-        {"nothing", {}, {In::none()}, "undefined"}};
+    return {{"two axes", {.front = {1, 3}, .behind = {2, 4}, .value = 0.5}, {x}},
+            {"all axes", {.front = {1, 0, 2, 1}, .behind = {0, 1, 1, 0}}, {x}},
+            {"a vector", {.front = {2}, .behind = {3}, .value = -1}, {In::normal({4})}},
+            {"taken away", {.front = {-1, 2}, .behind = {-2, -1}}, {x}},
+            {"more than there is", {.front = {-7}, .behind = {9}, .value = 2}, {x}},
+            {"no amounts", {}, {x}},
+            {"integers", {.front = {1}, .behind = {1}, .value = 3}, {In::index({2, 3}, 9)}},
+            {"truth values", {.front = {1}, .behind = {1}, .value = 1}, {In::boolean({2, 3})}},
+            {"from nothing", {.front = {1}, .behind = {2}, .value = 3}, {In::normal({2, 0})}},
+            {"reflect", {.front = {4, 1}, .behind = {2, 3}, .mode = reflect}, {In::normal({1, 8, 4, 5})}},
+            {"reflect and take away", {.front = {-1, 1}, .behind = {2, -2}, .mode = reflect}, {x}},
+            {"replicate", {.front = {4, 1}, .behind = {7, 3}, .mode = replicate}, {x}},
+            {"replicate and take away", {.front = {-1}, .behind = {2}, .mode = replicate}, {x}},
+            {"reflect by the size",
+             {.front = {5}, .behind = {0}, .mode = reflect},
+             {x},
+             "axis 3 of x [2, 3, 4, 5] by less than its size, got 5"},
+            {"nothing left", {.front = {-3}, .behind = {-2}}, {x}, "-3 and -2 make axis 3 of x [2, 3, 4, 5] empty"},
+            {"too much", {.front = {INT64_MAX}, .behind = {1}}, {x}, "or too large"},
+            {"too many axes",
+             {.front = {1, 1}, .behind = {1, 1}},
+             {In::normal({4})},
+             "amounts for 2 axes, more than x [4] has"},
+            {"channels", {.front = {1, 1, 1}, .behind = {1, 1, 1}, .mode = replicate}, {x}, "pad the last two axes"},
+            {"no image",
+             {.front = {1}, .behind = {1}, .mode = reflect},
+             {In::normal({4, 4})},
+             "x [4, 4] must be [N, C, H, W]"},
+            {"a value for a mirror",
+             {.front = {1}, .behind = {1}, .mode = reflect, .value = 3},
+             {x},
+             "takes a value, got 3"},
+            {"a value that does not fit",
+             {.front = {1}, .behind = {1}, .value = 300},
+             {In::boolean({2, 3})},
+             "300 does not fit into bool"},
+            {"nothing", {}, {In::none()}, "undefined"}};
 }
 
 }  // namespace ops

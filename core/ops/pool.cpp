@@ -27,8 +27,8 @@ PoolAxis pool_axis(const char* op, const Options& options, std::size_t i) {
     check_range(op, "stride", static_cast<double>(axis.stride), 1, most);
     check_range(op, "dilation", static_cast<double>(axis.dilation), 1, most);
     if (axis.padding >= 0 && axis.padding <= axis.kernel / 2) return axis;
-    throw Error(fmt::format("{}: a padding of {} must be between 0 and half of the kernel's size, {}", op, axis.padding,
-                            axis.kernel));
+    throw Error(fmt::format("{}: padding must be between 0 and half the kernel size {}, got {}", op, axis.kernel,
+                            axis.padding));
 }
 
 /// The number of windows.
@@ -36,8 +36,8 @@ std::int64_t windows(const char* op, const Array& x, int axis, const PoolAxis& p
     const std::int64_t reach = (pool.kernel - 1) * pool.dilation + 1, size = x.size(axis);
     const std::int64_t left = size + 2 * pool.padding - reach + (ceil_mode ? pool.stride - 1 : 0);
     if (left < 0) {
-        throw ShapeError(fmt::format("{}: the kernel reaches over {} {}, more than x {} with a padding of {}", op,
-                                     reach, axis == 2 ? "rows" : "columns", x.shape().to_string(), pool.padding));
+        throw ShapeError(fmt::format("{}: the kernel spans {} {}, more than x {} with a padding of {}", op, reach,
+                                     axis == 2 ? "rows" : "columns", x.shape().to_string(), pool.padding));
     }
     const std::int64_t count = left / pool.stride + 1;
     return ceil_mode && (count - 1) * pool.stride >= size + pool.padding ? count - 1 : count;
@@ -134,12 +134,12 @@ std::vector<Sample<MaxPool2d::Attrs>> MaxPool2d::samples() {
         {"too much padding",
          {.kernel = 3, .padding = {1, 2}},
          {x},
-         "a padding of 2 must be between 0 and half of the kernel's size, 3"},
-        {"negative padding", {.kernel = 3, .padding = {-1, 0}}, {x}, "a padding of -1"},
+         "padding must be between 0 and half the kernel size 3, got 2"},
+        {"negative padding", {.kernel = 3, .padding = {-1, 0}}, {x}, "got -1"},
         {"more than the image",
          {.kernel = 3, .dilation = {2, 1}},
          {x},
-         "the kernel reaches over 5 rows, more than x [2, 3, 4, 6] with a padding of 0"},
+         "the kernel spans 5 rows, more than x [2, 3, 4, 6] with a padding of 0"},
         {"many elements", {.kernel = 5000}, {x}, "the number of a window's elements must be in [1, 16777216]"},
         {"no rows", {.kernel = 1}, {In::distinct({2, 3, 0, 4})}, "x [2, 3, 0, 4] must be [N, C, H, W]"},
         {"one image", {.kernel = 2}, {In::distinct({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
@@ -159,8 +159,8 @@ std::vector<Sample<AvgPool2d::Attrs>> AvgPool2d::samples() {
         {"no images", {.kernel = 2}, {In::normal({0, 3, 4, 4})}},
         {"no kernel", {}, {x}, "kernel must be in [1, "},
         {"negative divisor", {.kernel = 2, .divisor_override = -1}, {x}, "divisor_override must be in [0, "},
-        {"too much padding", {.kernel = 2, .padding = {0, 2}}, {x}, "a padding of 2 must be"},
-        {"more than the image", {.kernel = {2, 7}}, {x}, "the kernel reaches over 7 columns, more than x [2, 3, 4, 6]"},
+        {"too much padding", {.kernel = 2, .padding = {0, 2}}, {x}, "half the kernel size 2, got 2"},
+        {"more than the image", {.kernel = {2, 7}}, {x}, "the kernel spans 7 columns, more than x [2, 3, 4, 6]"},
         {"one image", {.kernel = 2}, {In::normal({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
         {"integers", {.kernel = 2}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
         {"nothing", {.kernel = 2}, {In::none()}, "undefined"}};

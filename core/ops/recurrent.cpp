@@ -23,8 +23,8 @@ struct Stack {
         : op(op_), options(options_), directions(options_.bidirectional ? 2 : 1) {
         const auto count = static_cast<std::int64_t>(weights);
         if (count == 0 || count % directions != 0) {
-            throw Error(fmt::format("{}: weights are of {} layers and directions, must be of one at least{}", op, count,
-                                    directions == 2 ? ", and of both directions" : ""));
+            throw Error(fmt::format("{}: got {} weights; give one for each layer{}", op, count,
+                                    directions == 2 ? " and direction" : ""));
         }
         layers = count / directions;
         check_range(op, "dropout", options.dropout, 0, 1);

@@ -85,7 +85,7 @@ void Extremum<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved& s
 template <bool kLargest>
 std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
     auto all = reduction_samples(&In::distinct, false);
-    all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "nothing to choose from"});
+    all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "no elements to choose from"});
     all.push_back({"of a scalar", {.axes = {-1}}, {In::distinct({})}});
     all.push_back({"integers", {.axes = {1}}, {In::index({4, 7}, 9)}});
     all.push_back({"truth values", {.axes = {1}}, {In::boolean({4, 3})}});
@@ -171,7 +171,7 @@ std::vector<Sample<typename Position<kLargest>::Attrs>> Position<kLargest>::samp
             {"first axis, kept", {.axis = 0, .keepdim = true}, {In::distinct({5, 3})}},
             {"middle axis", {.axis = 1}, {In::distinct({2, 3, 4})}},
             {"empty result", {.axis = 1}, {In::distinct({0, 3})}},
-            {"of nothing", {.axis = 0}, {In::distinct({0, 3})}, "nothing to choose from"},
+            {"of nothing", {.axis = 0}, {In::distinct({0, 3})}, "no elements to choose from"},
             {"axis outside", {.axis = 2}, {In::distinct({2, 3})}, "axis 2 is outside"},
             {"of a scalar", {}, {In::distinct({})}},
             {"integers, some equal", {.axis = 1}, {In::index({4, 7}, 5)}}};

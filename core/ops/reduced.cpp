@@ -10,8 +10,8 @@ namespace headroom {
 
 void Axes::add(std::int64_t axis) {
     if (count_ == kMaxRank || axis < -kMaxRank || axis >= kMaxRank) {
-        throw ShapeError(fmt::format("axes: {} is outside of [-{}, {}), or there are more than {}", axis, kMaxRank,
-                                     kMaxRank, kMaxRank));
+        throw ShapeError(fmt::format("axes: {} is outside of [-{}, {}), or the list has more than {} axes", axis,
+                                     kMaxRank, kMaxRank, kMaxRank));
     }
     axes_[count_++] = static_cast<std::int8_t>(axis);
 }
@@ -44,7 +44,7 @@ Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) 
 Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
     const Reduced result = reduced(op, x, axes, keepdim);
     if (result.count == 0)
-        throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", op, x.to_string()));
+        throw ShapeError(fmt::format("{}: the shape {} has no elements to choose from", op, x.to_string()));
     return result;
 }
 

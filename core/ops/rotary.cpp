@@ -16,7 +16,7 @@ OpResult<RotaryPositions::Saved, Array> RotaryPositions::forward(Exec& exec, con
     check_form(info.name, {"x", x}, x.rank() == 4 && x.size(3) % 2 == 0, "[B, T, H, D], D even");
     check_range(info.name, "base", attrs.base, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
     if (attrs.first_position < 0 || attrs.heads < 0 || attrs.heads > x.size(2)) {
-        throw ShapeError(fmt::format("rotary: {} heads from position {} on do not fit x {}", attrs.heads,
+        throw ShapeError(fmt::format("rotary: {} heads starting at position {} do not fit x {}", attrs.heads,
                                      attrs.first_position, x.shape().to_string()));
     }
     Array y = exec.output(x.shape(), x.dtype);
@@ -43,8 +43,11 @@ std::vector<Sample<RotaryPositions::Attrs>> RotaryPositions::samples() {
         {"no elements", {.heads = 1}, {I::normal({2, 3, 1, 0})}},
         {"odd width", {.heads = 1}, {I::normal({1, 2, 1, 3})}, "x [1, 2, 1, 3] must be [B, T, H, D], D even"},
         {"rank", {.heads = 1}, {I::normal({2, 1, 4})}, "x [2, 1, 4] must be [B, T, H, D], D even"},
-        {"too many heads", {.heads = 3}, {I::normal({1, 2, 2, 4})}, "rotary: 3 heads from position 0 on do not fit"},
-        {"position", {.first_position = -1}, {I::normal({1, 2, 2, 4})}, "from position -1 on"},
+        {"too many heads",
+         {.heads = 3},
+         {I::normal({1, 2, 2, 4})},
+         "rotary: 3 heads starting at position 0 do not fit"},
+        {"position", {.first_position = -1}, {I::normal({1, 2, 2, 4})}, "starting at position -1"},
         {"base", {.base = 0}, {I::normal({1, 2, 2, 4})}, "rotary: base must be in"},
         {"integers", {.heads = 1}, {I::index({1, 2, 1, 4}, 3)}, "rotary: x must be floating"},
     };

@@ -42,7 +42,7 @@ OpResult<Multinomial::Saved, Array> Multinomial::forward(Exec& exec, const Attrs
     Shape shape = weights.shape();
     const int axis = shape.rank() - 1;
     if (attrs.draws < 1 || shape[axis] == 0 || (!attrs.replacement && attrs.draws > shape[axis])) {
-        throw ShapeError(fmt::format("multinomial: can't draw {} from {}, {} replacement", attrs.draws,
+        throw ShapeError(fmt::format("multinomial: can't draw {} from {} {} replacement", attrs.draws,
                                      shape.to_string(), attrs.replacement ? "with" : "without"));
     }
     shape[axis] = attrs.draws;

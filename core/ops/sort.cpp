@@ -39,8 +39,8 @@ OpResult<TopK::Saved, Array> TopK::forward(Exec& exec, const Attrs& attrs, const
     const int axis = check_axis("topk", x.shape(), attrs.axis);
     Shape shape = x.shape();
     if (attrs.k < 0 || attrs.k > shape[axis]) {
-        throw ShapeError(
-            fmt::format("topk: {} of axis {} of {} can't be chosen", attrs.k, attrs.axis, x.shape().to_string()));
+        throw ShapeError(fmt::format("topk: k must be from 0 to {}, the size of axis {} of {}, got {}", shape[axis],
+                                     attrs.axis, x.shape().to_string(), attrs.k));
     }
     shape[axis] = attrs.k;
     Array y = exec.empty(shape, Dtype::i64);
@@ -57,8 +57,8 @@ std::vector<Sample<TopK::Attrs>> TopK::samples() {
             {"integers, some equal", {4}, {In::index({9}, 4)}},
             {"none", {0}, {In::distinct({2, 3})}},
             {"empty", {2}, {In::distinct({0, 3})}},
-            {"too many", {4}, {In::distinct({2, 3})}, "4 of axis -1 of [2, 3]"},
-            {"less than none", {-1}, {In::distinct({2, 3})}, "-1 of axis"},
+            {"too many", {4}, {In::distinct({2, 3})}, "k must be from 0 to 3, the size of axis -1 of [2, 3], got 4"},
+            {"less than none", {-1}, {In::distinct({2, 3})}, "got -1"},
             {"axis outside", {1, 2}, {In::distinct({2, 3})}, "axis 2 is outside"},
             {"nothing", {}, {In::none()}, "undefined"}};
 }

@@ -82,8 +82,8 @@ Tensor promoted_with(const char* op, Tensor x, std::initializer_list<Scalar> num
     const Dtype dtype = promoted(x.dtype(), numbers);
     for (const Scalar number : numbers) {
         if (is_floating(dtype) || std::abs(number.value()) <= 0x1p53) continue;
-        throw DtypeError(
-            fmt::format("{}: {} is too large for {}, the limit is 2^53; use cast()", op, number.value(), name(dtype)));
+        throw DtypeError(fmt::format("{}: {} is too large for {}, whose limit is 2^53 here; use cast()", op,
+                                     number.value(), name(dtype)));
     }
     return cast(std::move(x), dtype);
 }

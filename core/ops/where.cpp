@@ -18,8 +18,8 @@ OpResult<Where::Saved, Array> Where::forward(Exec& exec, const Attrs&, const Arr
                                              const Array& b) {
     check_defined("where", {{"the condition", condition}, {"the first choice", a}, {"the second choice", b}});
     if (is_floating(condition.dtype)) {
-        throw DtypeError(
-            fmt::format("where: the condition must be bool, got {}; compare it with something", name(condition.dtype)));
+        throw DtypeError(fmt::format("where: the condition must be bool, got {}; use a comparison such as ne()",
+                                     name(condition.dtype)));
     }
     const Shape chosen = broadcast_shapes("where", a.shape(), b.shape());
     Array y = exec.output(broadcast_shapes("where", condition.shape(), chosen), promoted(a.dtype, b.dtype));
@@ -70,8 +70,8 @@ Tensor where(Tensor condition, Tensor a, Tensor b) {
 Tensor masked_fill(Tensor x, Tensor mask, double value) {
     check_defined("masked_fill", {{"x", x}, {"the mask", mask}});
     if (is_floating(mask.dtype())) {
-        throw DtypeError(
-            fmt::format("masked_fill: the mask must be bool, got {}; compare it with something", name(mask.dtype())));
+        throw DtypeError(fmt::format("masked_fill: the mask must be bool, got {}; use a comparison such as ne()",
+                                     name(mask.dtype())));
     }
     if (!is_floating(x.dtype()) && std::trunc(value) != value) {
         throw DtypeError(

@@ -31,7 +31,7 @@ void Tape::backward(std::span<const Tensor> losses, std::span<const double> seed
 
 void Tape::backward(const Tensor& loss, const Array& seed, const std::function<void()>& made) {
     if (seed.numel() != 1 || !is_floating(seed.dtype)) {
-        throw ShapeError(fmt::format("backward: a seed must be one floating element, got {} {}", name(seed.dtype),
+        throw ShapeError(fmt::format("backward: a seed must have one floating element, got {} {}", name(seed.dtype),
                                      seed.shape().to_string()));
     }
     differentiate(std::span(&loss, 1), std::span(&seed, 1), made);
@@ -57,10 +57,11 @@ template <class Seed>
 void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds,
                          const std::function<void()>& made) {
     check_thread("backward");
-    if (in_backward_) throw Error("backward: it is running already; an op must not call it");
-    if (region_) throw Error("backward: a module's call is still open; call backward after forward has returned");
+    if (in_backward_) throw Error("backward: it is already running; an op must not call it");
+    if (region_) throw Error("backward: a module's forward is still running; call backward after it has returned");
     if (losses.size() != seeds.size()) {
-        throw Error(fmt::format("backward: {} losses but {} seeds; give one for each", losses.size(), seeds.size()));
+        throw Error(fmt::format("backward: got {} losses but {} seeds; give one seed for each loss", losses.size(),
+                                seeds.size()));
     }
     for (const Tensor& loss : losses) {
         if (loss.numel() != 1) {
@@ -70,10 +71,10 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         }
         check_one_context("backward", *context_, loss.context());
         if (loss.value()->consumed) {
-            throw Error(fmt::format(
-                "backward: the tape behind this loss, the output of {}, was consumed by an earlier backward; "
-                "compute the loss again, or give several losses to one call",
-                maker_of(*loss.value())));
+            throw Error(
+                fmt::format("backward: an earlier backward consumed the tape behind this loss, the output of {}; "
+                            "compute the loss again, or pass several losses to one call",
+                            maker_of(*loss.value())));
         }
         if (!loss.requires_grad()) {
             throw Error(
@@ -214,7 +215,7 @@ Array Tape::array_of(const Slot& slot, const Record& record) const {
     const Value& value = *slot.value;
     if (!value.producer && value.changes() != slot.version) {
         throw Error(
-            fmt::format("{}: a tensor that backward needs was changed after it was used (an optimizer step between "
+            fmt::format("{}: a tensor that backward needs was changed after forward used it (an optimizer step between "
                         "forward and backward?)",
                         record.op->info.name));
     }
@@ -324,8 +325,9 @@ void GradSink::give(int i, Array gradient) {
     const Slot& slot = record_->inputs[i];
     Value& value = *Tape::receiver(slot);
     if (gradient.shape() != slot.geometry.shape) {
-        throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name,
-                                     i, gradient.shape().to_string(), slot.geometry.shape.to_string()));
+        throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, but the input has {}",
+                                     record_->op->info.name, i, gradient.shape().to_string(),
+                                     slot.geometry.shape.to_string()));
     }
     const bool adopt = !value.grad.defined() && !value.storage && gradient.dtype == value.array.dtype &&
                        value.whole(slot.geometry) && same_places(gradient.geometry, slot.geometry);

@@ -63,7 +63,7 @@ class Policy::Index {
 Policy::Policy(std::vector<Rule> rules) : rules_(std::move(rules)), index_(std::make_shared<const Index>(rules_)) {}
 
 Policy::Policy(Function function, std::string name) : function_(std::move(function)), name_(std::move(name)) {
-    if (!function_) throw Error("a policy must be rules or a function, not an empty function");
+    if (!function_) throw Error("policy: the function is empty; pass rules or a function");
 }
 
 Answer Policy::operator()(const Candidate& candidate) const {

@@ -21,7 +21,7 @@ Tape::~Tape() {
     clear();
     casts_.clear();
     if (statistics_.values == 0) return;
-    std::fprintf(stderr, "headroom: %zu tensor values outlive their context; destroy tensors before the context\n",
+    std::fprintf(stderr, "headroom: %zu tensor values outlived their context; destroy tensors before the context\n",
                  statistics_.values);
     std::abort();
 }
@@ -33,10 +33,10 @@ const void* Tape::this_thread() noexcept {
 }
 
 void Tape::refuse_thread(const char* op) const {
-    throw Error(fmt::format(
-        "{}: this context ({}) belongs to another thread; make a context in each thread, or hand this one over by "
-        "use_from_this_thread()",
-        op, context_->description()));
+    throw Error(
+        fmt::format("{}: this context ({}) belongs to another thread; make one context per thread, or hand this one "
+                    "over with use_from_this_thread()",
+                    op, context_->description()));
 }
 
 Value* Tape::new_value(Array&& array) {

@@ -100,7 +100,7 @@ void check_geometry(const OpEntry& op, const ErasedSample& sample, Layout layout
         if (!tensor.defined() || !tensor.value()->grad.defined()) continue;
         const Array &value = tensor.value()->array, &gradient = tensor.value()->grad;
         require(gradient.strides() == value.strides(),
-                fmt::format("a gradient has the strides {}, its value {}", gradient.strides().to_string(),
+                fmt::format("a gradient has the strides {}, but its value has {}", gradient.strides().to_string(),
                             value.strides().to_string()));
     }
 }
@@ -120,7 +120,7 @@ void check_taken_over(const OpEntry& op, const ErasedSample& sample, const Seed&
     for (std::size_t i = 0; i < leaves.size(); ++i) {
         if (expected[i].empty()) continue;
         require(leaves[i].grad().to_vector<double>() == expected[i],
-                fmt::format("gradient {} has other bits where the op may write over its inputs", i));
+                fmt::format("gradient {} has other bits when the op may overwrite its inputs", i));
     }
 }
 
@@ -199,7 +199,7 @@ void check_refusal(Context& context, const OpEntry& op, const ErasedSample& samp
     const std::size_t values = context.tape().statistics().values;
     const std::size_t allocated = context.memory().statistics().allocated;
     const std::string message = refusal(context, op, sample, inputs);
-    require(!message.empty(), "the call must be refused, and was accepted");
+    require(!message.empty(), "the call must be refused, but was accepted");
     require(message.find(sample.rejected) != std::string::npos,
             fmt::format("the message \"{}\" lacks \"{}\"", message, sample.rejected));
     require(message.starts_with(op.table->info.name),
@@ -245,14 +245,14 @@ void check_replay(const OpEntry& op, const OpChecks& checks) {
                         return replay(op, sample, dtype, layout, policy, taken_over, checks.seed);
                     };
                     const Replayed kept = run(keep_all(), false);
-                    require(kept.records == 0, "something was computed again though all is kept");
+                    require(kept.records == 0, "something was recomputed although everything was kept");
                     for (const bool taken_over : {false, true}) {
                         const Replayed again = run(recompute_all(), taken_over);
-                        require(again.records > 0, "nothing was computed again");
-                        require(again.gradients == kept.gradients, "computing it again gives other bits");
+                        require(again.records > 0, "nothing was recomputed");
+                        require(again.gradients == kept.gradients, "recomputation gives other bits");
                     }
                     require(run(keep_all(), true).gradients == kept.gradients,
-                            "gradients have other bits where the op may write over its inputs");
+                            "gradients have other bits when the op may overwrite its inputs");
                 });
             }
         }

@@ -42,7 +42,7 @@ bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const 
 void attention_not_asked(CudaStream& stream) {
     const std::string refusal = refusal_of_old_gpu(stream);
     calls_of(stream).refusal =
-        refusal.empty() ? "it is not asked for masks, lengths and dropout of attention" : refusal;
+        refusal.empty() ? "cuDNN is not used for attention with masks, lengths or dropout" : refusal;
 }
 
 std::string attention_library(CudaStream& stream) { return calls_of(stream).text(stream); }

@@ -11,7 +11,7 @@ std::string refusal_of_old_gpu(CudaStream& stream) {
     const int capability = capability_of(stream);
     if (capability >= kSdpaCapability) return "";
     std::string& refusal = stream.state->get<OpenedCudnn>().attention_refusal;
-    refusal = fmt::format("its attention needs compute capability {}, and this GPU has {}",
+    refusal = fmt::format("its attention needs compute capability {}, but this GPU has {}",
                           capability_text(kSdpaCapability), capability_text(capability));
     return refusal;
 }

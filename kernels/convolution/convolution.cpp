@@ -23,8 +23,8 @@ void check_dtypes(const Convolution& c, const View& written) {
         throw DtypeError(fmt::format("convolution: operands must share a floating dtype, got {} and {}", name(dtype),
                                      name(other.dtype)));
     if (written.dtype != dtype && !(is_half(dtype) && written.dtype == Dtype::f32))
-        throw DtypeError(fmt::format("convolution: {} operands give {} or, from halves, f32; not {}", name(dtype),
-                                     name(dtype), name(written.dtype)));
+        throw DtypeError(fmt::format("convolution: the result of {} operands must be {}{}, got {}", name(dtype),
+                                     name(dtype), is_half(dtype) ? " or f32" : "", name(written.dtype)));
     if (c.has_bias() && c.bias.dtype != dtype && c.bias.dtype != written.dtype)
         throw DtypeError(fmt::format("convolution: the bias must be {} or {}, got {}", name(dtype), name(written.dtype),
                                      name(c.bias.dtype)));
@@ -54,9 +54,9 @@ void check(const Convolution& c) {
                                      c.weight.shape.to_string(), y.to_string(), c.y.shape.to_string()));
     const bool weight = c.pass == ConvolutionPass::weight;
     if (weight && (c.has_bias() || c.activation != Activation::none))
-        throw ShapeError("convolution: a weight's gradient has neither bias nor activation");
+        throw ShapeError("convolution: a weight gradient takes neither bias nor activation");
     if (c.activation != Activation::none && c.activation != Activation::relu)
-        throw ShapeError("convolution: the activation may be relu");
+        throw ShapeError("convolution: the activation must be none or relu");
     const View& written = weight ? c.weight : c.pass == ConvolutionPass::data ? c.x : c.y;
     if (c.has_bias() && c.bias.size(0) != written.size(1))
         throw ShapeError(
@@ -81,8 +81,8 @@ Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionStep
     if (groups < 1 || x[1] % groups != 0 || weight[0] % groups != 0)
         throw ShapeError(fmt::format("convolution: {} groups do not divide the channels of {}", groups, text()));
     if (const std::int64_t wanted = weight[1] * groups; wanted != x[1]) {
-        const char* last = wanted == x[3] ? "; channels that come last are x.permute({0, 3, 1, 2})" : "";
-        throw ShapeError(fmt::format("convolution: x {} [n, c, h, w] has {} channels, weight {} takes {}{}{}",
+        const char* last = wanted == x[3] ? "; if channels come last, use x.permute({0, 3, 1, 2})" : "";
+        throw ShapeError(fmt::format("convolution: x {} [n, c, h, w] has {} channels, but weight {} takes {}{}{}",
                                      x.to_string(), x[1], weight.to_string(), wanted,
                                      groups == 1 ? "" : fmt::format(" in {} groups", groups), last));
     }

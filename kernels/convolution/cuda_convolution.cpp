@@ -51,7 +51,7 @@ bool takes_relu(CudaStream& stream, const CudnnConvolution& c, const CudnnConvol
         choice.exact = leaves_nan(stream, cudnn, c, data, scratch);
         choice.tried = plan;
     }
-    if (!choice.exact) calls.refusal = "a ReLU of its own would hide NaN or infinity";
+    if (!choice.exact) calls.refusal = "cuDNN's ReLU would hide NaN or infinity";
     return choice.exact;
 }
 

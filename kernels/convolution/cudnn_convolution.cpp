@@ -53,7 +53,7 @@ CudnnConvolution CudnnConvolution::from_text(const std::string& text) {
             colon >> a->dilation;
     }
     c.relu = text.ends_with(" relu");
-    if (!in || c.text() != text) throw Error(fmt::format("\"{}\" is no convolution", text));
+    if (!in || c.text() != text) throw Error(fmt::format("\"{}\" is not a convolution", text));
     return c;
 }
 

@@ -37,8 +37,8 @@ std::size_t open_once(const std::vector<std::string>& libraries) {
         library.find(get_version, "cudnnGetVersion");
         const std::size_t found = get_version();
         if (found < kOldest || found / 10000 != CUDNN_MAJOR) {
-            unusable(fmt::format("{} does not do: {} or newer of version {} is needed", CudnnSession::text_of(found),
-                                 CudnnSession::text_of(kOldest), CUDNN_MAJOR));
+            unusable(fmt::format("version {} is not supported; use {} or newer of major version {}",
+                                 CudnnSession::text_of(found), CudnnSession::text_of(kOldest), CUDNN_MAJOR));
         }
         fe::cudnn_dlhandle = library.handle();
         return found;
@@ -108,7 +108,7 @@ void open_cudart(cudaStream_t stream, const std::vector<std::string>& runtimes) 
         return {};
     });
     if (refusal) {
-        unusable(fmt::format("its frontend finds no shared libcudart: {}", absence.empty() ? *refusal : absence));
+        unusable(fmt::format("its frontend can't find a shared libcudart: {}", absence.empty() ? *refusal : absence));
     }
 }
 
@@ -143,7 +143,7 @@ CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& 
     if (!gpu.description.empty()) {
         auto absent = std::make_shared<fe::DeviceProperties>();
         const fe::error_t error = absent->deserialize({gpu.description.begin(), gpu.description.end()});
-        if (error.is_bad()) unusable(fmt::format("takes no such GPU: {}", words_of(error)));
+        if (error.is_bad()) unusable(fmt::format("it does not support this GPU: {}", words_of(error)));
         absent_ = std::move(absent);
         return;
     }

@@ -129,7 +129,7 @@ class RuntimeDevice final : public CudaDevice {
         if (error == cudaSuccess) return std::make_unique<RuntimeGraph>(executable);
         cudaGetLastError();  // so that no later call reports it
         throw CaptureError(
-            fmt::format("CUDA makes no graph: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
+            fmt::format("CUDA can't build the graph: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
     }
     void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
         if (!after) record(*reached_, CudaQueue::compute);
@@ -178,15 +178,16 @@ struct Found {
 Found find_devices() {
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    if (driver == 0) return {0, "there is no NVIDIA driver; install it, or use --device cpu"};
+    if (driver == 0) return {0, "no NVIDIA driver was found; install it, or use --device cpu"};
     if (driver / 1000 < CUDART_VERSION / 1000) {
-        return {0, fmt::format("the NVIDIA driver supports CUDA {}, this program was built with {}; update the driver",
-                               version_text(driver), version_text(CUDART_VERSION))};
+        return {0,
+                fmt::format("the NVIDIA driver supports CUDA {}, but this program was built with {}; update the driver",
+                            version_text(driver), version_text(CUDART_VERSION))};
     }
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || count == 0) {
-        return {0, fmt::format("there is no GPU ({}); is CUDA_VISIBLE_DEVICES set?", cudaGetErrorString(error))};
+        return {0, fmt::format("no GPU was found ({}); check CUDA_VISIBLE_DEVICES", cudaGetErrorString(error))};
     }
     return {count, ""};
 }
@@ -212,7 +213,8 @@ std::unique_ptr<CudaDevice> open_cuda_device(int index) {
     const Found found = find_devices();
     if (found.count == 0) throw DeviceError(fmt::format("cuda: {}", found.problem));
     if (index < 0 || index >= found.count) {
-        throw DeviceError(fmt::format("cuda: there is no device {}; there are {}, counted from 0", index, found.count));
+        throw DeviceError(
+            fmt::format("cuda: device {} does not exist; {} visible, numbered from 0", index, found.count));
     }
     return std::make_unique<RuntimeDevice>(index);
 }

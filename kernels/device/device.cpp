@@ -12,7 +12,7 @@
 namespace headroom::kernels {
 
 void CudaDevice::check_not_captured(const char* what) const {
-    if (capturing_) throw CaptureError(fmt::format("{} while work is captured into a graph", what));
+    if (capturing_) throw CaptureError(fmt::format("{} is not possible while work is captured into a graph", what));
 }
 
 void CudaDevice::copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue) {
@@ -70,7 +70,8 @@ std::optional<IndexError> CudaDevice::take_index_error() {
 }
 
 void CudaDevice::refuse() const {
-    throw DeviceError(fmt::format("cuda {}: refused, since earlier work failed: {}", properties_.index, fault_));
+    throw DeviceError(
+        fmt::format("cuda {}: can't be used any more, because earlier work failed: {}", properties_.index, fault_));
 }
 
 }  // namespace headroom::kernels

@@ -78,7 +78,7 @@ const GpuModel& gpu_model(std::string_view name) {
         if (plain(model.name) == plain(name)) return model;
         names.push_back(model.name);
     }
-    throw Error(fmt::format("no GPU named \"{}\" is known; known are {}", name, fmt::join(names, ", ")));
+    throw Error(fmt::format("unknown GPU \"{}\"; the known ones are {}", name, fmt::join(names, ", ")));
 }
 
 const GpuModel& nearest_gpu(int capability, int multiprocessors, std::size_t memory_bytes) {

@@ -90,8 +90,8 @@ bool runs(const LaunchShape& shape) {
     if (shape.x == 0 || shape.y == 0 || shape.z == 0) return false;
     if (const char* problem = problem_with(shape)) throw ShapeError(std::string("launch: ") + problem);
     if (shape.threads > max_threads<Kernel>()) {
-        throw ShapeError("launch: " + std::to_string(shape.threads) + " threads per block, where the kernel takes " +
-                         std::to_string(max_threads<Kernel>()));
+        throw ShapeError("launch: " + std::to_string(shape.threads) +
+                         " threads per block, but the kernel takes at most " + std::to_string(max_threads<Kernel>()));
     }
     return true;
 }
@@ -120,11 +120,11 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
     CudaDevice& device = *stream.device;
     device.make_current();
     if (const int least = kCapabilityFor<Kernel>; device.properties().capability() < least) {
-        throw DeviceError("launch: the kernel needs compute capability " + capability_text(least) + ", where " +
+        throw DeviceError("launch: the kernel needs compute capability " + capability_text(least) + ", but " +
                           device.properties().name + " has " + capability_text(device.properties().capability()));
     }
     if (shape.shared_bytes > device.properties().shared_bytes) {
-        throw ShapeError("launch: " + std::to_string(shape.shared_bytes) + " bytes of shared memory per block, where " +
+        throw ShapeError("launch: " + std::to_string(shape.shared_bytes) + " bytes of shared memory per block, but " +
                          device.properties().name + " has " + std::to_string(device.properties().shared_bytes));
     }
     if (!runs<Kernel>(shape)) return;

@@ -41,7 +41,7 @@ void PlanTable::load(const std::string& path) {
     for (std::string line; std::getline(file, line); ++number) {
         if (!line.starts_with(begin) || read(line)) continue;
         throw FileError(
-            fmt::format("{} choices: {} is damaged in line {}; delete it to choose anew", kind_, path, number));
+            fmt::format("{} choices: {} is damaged in line {}; delete the file to tune again", kind_, path, number));
     }
 }
 

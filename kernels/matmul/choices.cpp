@@ -63,7 +63,8 @@ bool MatmulChoices::load(const std::string& path, const std::string& device, std
     std::ifstream file(path);
     if (!file) throw FileError(fmt::format("matmul choices: {} can't be read", path));
     const auto refuse = [&](int line) {
-        throw FileError(fmt::format("matmul choices: {} is damaged in line {}; delete it to choose anew", path, line));
+        throw FileError(
+            fmt::format("matmul choices: {} is damaged in line {}; delete the file to tune again", path, line));
     };
     std::string heading, made_for, of_version, count;
     std::getline(file, heading);

@@ -24,7 +24,7 @@ constexpr std::size_t kTrialAlignment = 256;
 /// That a view beside c is like it.
 void check_beside(const char* what, const View& view, const View& c) {
     if (view.dtype != c.dtype)
-        throw DtypeError(fmt::format("matmul: {} must be {} as c, got {}", what, name(c.dtype), name(view.dtype)));
+        throw DtypeError(fmt::format("matmul: {} must be {} like c, got {}", what, name(c.dtype), name(view.dtype)));
     if (view.shape != c.shape)
         throw ShapeError(fmt::format("matmul: {} must have c's shape {}, got {}", what, c.shape.to_string(),
                                      view.shape.to_string()));
@@ -36,7 +36,7 @@ void check_activation(const Matmul& matmul) {
     if (matmul.has_inner() && matmul.beta != 0) throw ShapeError("matmul: with inner, beta must be 0");
     if (matmul.derivative && (!matmul.has_inner() || matmul.has_bias()))
         throw ShapeError("matmul: a derivative needs inner, and takes no bias");
-    if (matmul.has_outer() && !matmul.derivative) throw ShapeError("matmul: outer is for derivatives; use c");
+    if (matmul.has_outer() && !matmul.derivative) throw ShapeError("matmul: only a derivative takes outer; use c");
 }
 
 void check_sums(const Matmul& matmul) {
@@ -55,8 +55,8 @@ void check(const Matmul& matmul) {
         throw DtypeError(fmt::format("matmul: operands must share a floating dtype, got {} and {}", name(a), name(b)));
     }
     if (c != a && !(is_half(a) && c == Dtype::f32)) {
-        throw DtypeError(
-            fmt::format("matmul: {} operands give {} or, from halves, f32; not {}", name(a), name(a), name(c)));
+        throw DtypeError(fmt::format("matmul: the result of {} operands must be {}{}, got {}", name(a), name(a),
+                                     is_half(a) ? " or f32" : "", name(c)));
     }
     if (matmul.has_bias() && matmul.bias.dtype != a && matmul.bias.dtype != c) {
         throw DtypeError(

@@ -87,7 +87,7 @@ void MatmulPlan::run(CudaStream& stream, std::byte* scratch) const {
 }
 
 std::string matmul_library(CudaStream& stream) {
-    if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+    if (stream.compute.own_kernels) return "own kernels, as ComputeOptions::own_kernels asks";
     const std::string own = stream.state->get<OwnProducts>().text();
     return gemm_library(stream) + (own.empty() ? "" : "; " + own);
 }

@@ -117,7 +117,7 @@ Allocation DeviceMemory::Impl::allocate_locked(const Request& request) {
 void DeviceMemory::Impl::check(const Request& request) const {
     if (request.stream >= Arena::kMaxStreams) {
         throw DeviceError(
-            fmt::format("allocate: stream {} is outside of the {} streams of one device's memory; use fewer streams",
+            fmt::format("allocate: stream {} is out of range, a DeviceMemory has at most {} streams; use fewer streams",
                         request.stream, Arena::kMaxStreams));
     }
     if (const PathId last = std::max(request.tag.path, request.tag.op); !paths_.knows(last)) {
@@ -125,8 +125,8 @@ void DeviceMemory::Impl::check(const Request& request) const {
             fmt::format("allocate: path number {} is unknown; intern() paths with the same DeviceMemory", last));
     }
     if (request.tag.category > kNoCategory) {
-        throw Error(fmt::format("allocate: category {} is beyond the {} that an allocator counts", request.tag.category,
-                                kMaxCategories));
+        throw Error(fmt::format("allocate: category {} is out of range, a DeviceMemory has at most {} categories",
+                                request.tag.category, kMaxCategories));
     }
     if (request.pool == 0) return;
     const auto pool = pools_.find(request.pool);
@@ -305,7 +305,7 @@ void DeviceMemory::Impl::record_use(Block* block, StreamId stream) {
     const SlowLock guard(lock_);
     check_live(block, "record_use");
     if (stream >= Arena::kMaxStreams) {
-        throw DeviceError(fmt::format("record_use: stream {} is outside of the {} streams of one device's memory",
+        throw DeviceError(fmt::format("record_use: stream {} is out of range, a DeviceMemory has at most {} streams",
                                       stream, Arena::kMaxStreams));
     }
     if (properties_.synchronous || stream == block->stream) return;
@@ -318,14 +318,14 @@ void DeviceMemory::Impl::record_use(Block* block, StreamId stream) {
 
 void DeviceMemory::Impl::check_live(const Block* block, const char* call) const {
     if (!blocks_.contains(block)) {
-        throw Error(fmt::format("{}: {} is no block of the {}'s memory; use what allocate() returned", call,
+        throw Error(fmt::format("{}: {} is not a block of the {}'s memory; pass a block that allocate() returned", call,
                                 static_cast<const void*>(block), properties_.name));
     }
     if (block->state == BlockState::live) return;
     if (block->state == BlockState::cached || block->state == BlockState::free) {
-        throw Error(fmt::format("{}: {} was given back before", call, name_of(*block)));
+        throw Error(fmt::format("{}: {} was already freed", call, name_of(*block)));
     }
-    throw Error(fmt::format("{}: {} was given back before, and is part of other memory now", call,
+    throw Error(fmt::format("{}: {} was already freed and is now part of another block", call,
                             static_cast<const void*>(block)));
 }
 

@@ -40,14 +40,13 @@ DriverProperties checked(const DriverProperties& properties) {
                                       alignment, granularity));
     }
     if (addresses < granularity) {
-        throw DeviceError(
-            fmt::format("{}: {} bytes of addresses are less than a page of {}; set address_bytes to what "
-                        "one pool of blocks may reserve",
-                        name, addresses, granularity));
+        throw DeviceError(fmt::format(
+            "{}: address_bytes is {}, less than a page of {} bytes; set it to the addresses that one pool may reserve",
+            name, addresses, granularity));
     }
     if (total < granularity) {
         throw DeviceError(
-            fmt::format("{}: its memory of {} bytes is less than a page of {}", name, total, granularity));
+            fmt::format("{}: its memory of {} bytes is less than a page of {} bytes", name, total, granularity));
     }
     return properties;
 }
@@ -56,9 +55,9 @@ MemoryOptions checked(MemoryOptions options) {
     std::set<std::string_view> names;
     for (const NamedCategory& category : options.categories) names.insert(category.name);
     if (options.categories.size() > kMaxCategories || names.size() != options.categories.size() || names.contains("")) {
-        throw Error(
-            fmt::format("device memory: {} categories with {} different names; give at most {}, each another name",
-                        options.categories.size(), names.size() - names.count(""), kMaxCategories));
+        throw Error(fmt::format(
+            "device memory: got {} categories with {} different names; give at most {}, each with a name of its own",
+            options.categories.size(), names.size() - names.count(""), kMaxCategories));
     }
     return options;
 }
@@ -67,13 +66,15 @@ MemoryOptions checked(MemoryOptions options) {
 
 std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit, std::size_t reserve) {
     if (limit != 0 && limit < properties.granularity) {
-        throw Error(fmt::format("memory limit: {} is less than a page of {} bytes, and the {} has whole pages only",
-                                limit, properties.granularity, properties.name));
+        throw Error(fmt::format(
+            "memory limit: {} bytes are less than a page of {} bytes, and the {} allocates whole pages only", limit,
+            properties.granularity, properties.name));
     }
     const std::size_t left = properties.total_bytes - std::min(properties.total_bytes, reserve);
     if (left < properties.granularity) {
-        throw Error(fmt::format("memory reserve: {} of the {}'s {} bytes are reserved, and less than a page is left",
-                                reserve, properties.name, properties.total_bytes));
+        throw Error(fmt::format(
+            "memory reserve: {} of the {}'s {} bytes are reserved, which leaves less than a page; reserve less",
+            reserve, properties.name, properties.total_bytes));
     }
     const std::size_t bytes = limit ? std::min(limit, left) : left;
     return bytes / properties.granularity * properties.granularity;
@@ -107,7 +108,7 @@ DeviceMemory::Impl::~Impl() {
     blocks_.for_each([&](Block& block) {
         if (block.state != BlockState::live) return;
         if (++survivors <= kNamed) {
-            fmt::print(stderr, "headroom: {} is still in use at the end of its memory\n", name_of(block));
+            fmt::print(stderr, "headroom: {} is still in use while its DeviceMemory is destroyed\n", name_of(block));
         }
         block.memory = nullptr;
     });
@@ -131,7 +132,7 @@ PathId DeviceMemory::Impl::intern(std::string_view path) {
 
 std::string DeviceMemory::Impl::path(PathId id) const {
     const SlowLock guard(lock_);
-    if (!paths_.knows(id)) throw Error(fmt::format("path: {} is no number of a module path", id));
+    if (!paths_.knows(id)) throw Error(fmt::format("path: no module path has the number {}", id));
     return paths_.name(id);
 }
 

@@ -65,7 +65,7 @@ StreamLog::Entry StreamLog::hold(Ticket ticket) {
     if (!entry) {
         if (!record()) {
             throw DeviceError(
-                fmt::format("{}: stream {} is captured into a graph, so that what it gave back can't be waited for; "
+                fmt::format("{}: memory freed on stream {} can't be reused while the stream is captured into a graph; "
                             "end the capture",
                             driver_.properties().name, stream_));
         }

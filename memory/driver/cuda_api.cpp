@@ -63,7 +63,7 @@ CudaApi load_cuda(const std::string& file) {
     int version = 0;
     if (api.cuDriverGetVersion(&version) == CUDA_SUCCESS && version < kOldestDriver) {
         throw DeviceError(
-            fmt::format("CUDA: the driver is one for CUDA {}.{}, older than 10.2; install driver 440.33 or newer",
+            fmt::format("CUDA: the driver supports CUDA {}.{}, but 10.2 is needed; install driver 440.33 or newer",
                         version / 1000, version % 1000 / 10));
     }
     find_device(library, api);

@@ -20,7 +20,7 @@ CudaContext::~CudaContext() {
 void CudaContext::initialize() {
     const CUresult code = api_.cuInit(0);
     if (code == CUDA_ERROR_NO_DEVICE) {
-        throw DeviceError("CUDA: no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU");
+        throw DeviceError("CUDA: no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU");
     }
     if (code != CUDA_SUCCESS) {
         throw DeviceError(
@@ -33,8 +33,8 @@ void CudaContext::choose(int index) {
     check(api_.cuDeviceGetCount(&count), "cuDeviceGetCount");
     if (index < 0 || index >= count) {
         throw DeviceError(
-            fmt::format("CUDA: there is no device {}; {} visible, counted from 0: look at CUDA_VISIBLE_DEVICES", index,
-                        count == 1 ? "1 is" : fmt::format("{} are", count)));
+            fmt::format("CUDA: device {} does not exist; {} visible, numbered from 0: check CUDA_VISIBLE_DEVICES",
+                        index, count == 1 ? "1 is" : fmt::format("{} are", count)));
     }
     check(api_.cuDeviceGet(&device_, index), "cuDeviceGet");
     char text[256] = {};
@@ -48,7 +48,7 @@ void CudaContext::require_virtual_memory() const {
           "cuDeviceGetAttribute");
     if (!supported) {
         throw DeviceError(fmt::format(
-            "{} has no virtual memory management, which the allocator is built on; use another GPU or the CPU", name_));
+            "{} has no virtual memory management, which the allocator needs; use another GPU or the CPU", name_));
     }
 }
 
@@ -56,7 +56,7 @@ void CudaContext::fail(CUresult code, std::string_view call, std::size_t bytes) 
     const std::string amount = bytes ? fmt::format(" of {} bytes", bytes) : "";
     const char* const noted = noted_call_.load(std::memory_order_acquire);
     const std::string before =
-        noted ? fmt::format("; {} had failed before: {}", noted, describe(api_, noted_code_.load())) : "";
+        noted ? fmt::format("; before that, {} failed: {}", noted, describe(api_, noted_code_.load())) : "";
     throw DeviceError(fmt::format("{}: {}{} failed: {}{}", name_, call, amount, describe(api_, code), before));
 }
 
@@ -70,8 +70,8 @@ void CudaContext::note(CUresult code, const char* call) noexcept {
 CudaContext::Current::Current(const CudaContext& context) : context_(context) {
     if (context.forked()) {
         throw DeviceError(
-            fmt::format("{}: a process that was forked may not use CUDA; fork before the first use of the "
-                        "GPU, or start another program",
+            fmt::format("{}: CUDA does not work in a forked process; fork before the first use of the GPU, or start "
+                        "another program",
                         context.name_));
     }
     const CudaApi& api = context.api_;

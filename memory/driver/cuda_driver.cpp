@@ -159,8 +159,8 @@ class CudaDriver final : public Driver {
     CUstream stream_of(StreamId stream) const {
         const std::size_t count = stream_count_.load(std::memory_order_acquire);
         if (stream < count) return streams_[stream];
-        throw DeviceError(
-            fmt::format("{}: there is no stream {}; make_cuda_driver was given {}", context_.name(), stream, count));
+        throw DeviceError(fmt::format("{}: stream {} does not exist; make_cuda_driver was given {} streams",
+                                      context_.name(), stream, count));
     }
     StreamId add(CUstream stream) {
         const std::size_t count = stream_count_.load();

@@ -139,8 +139,7 @@ DriverProperties host_properties() {
 }
 
 StreamId Driver::adopt(void*) {
-    throw DeviceError(
-        fmt::format("{}: it has no streams that could be adopted; name streams by number", properties().name));
+    throw DeviceError(fmt::format("{}: it can't adopt streams; name streams by number", properties().name));
 }
 
 std::unique_ptr<Driver> make_host_driver() { return std::make_unique<HostDriver>(); }

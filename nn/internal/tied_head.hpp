@@ -14,8 +14,7 @@ inline void expect_tied(const files::SafetensorsFile& file, std::string_view hea
     const files::SafetensorsEntry *const own = file.find(head), *const shared = file.find(table);
     if (!own || !shared || file.equal(*own, *shared)) return;
     throw Error(fmt::format(
-        "{}: {} is not the same as {}; this model has one for both, so a file with a head of its own can't be "
-        "loaded",
+        "{}: {} differs from {}, but this model shares one weight between them; use a file with tied weights",
         file.path().string(), own->name, shared->name));
 }
 

@@ -102,7 +102,7 @@ class CudnnCalls {
 
     /// For reports.
     std::string text(CudaStream& stream) {
-        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions::own_kernels asks";
         const Library* const library = open(stream);
         if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
         const std::string text = library->version() + stream.state->get<TuningTime>().text();
