@@ -74,9 +74,9 @@ std::size_t sufficient_limit(const Profile& profile, const Program& program, con
 }
 
 std::string advice(const MemoryReport& report) {
-    if (report.whole_limit == 0) return "no limit that was tried is enough";
+    if (report.whole_limit == 0) return "no limit that was tried suffices";
     const bool enough = report.limit != 0 && report.whole_limit <= report.available();
-    return fmt::format("{} of {} bytes is enough", enough ? "a limit" : "a device",
+    return fmt::format("{} of {} bytes suffices", enough ? "a limit" : "a device",
                        report.whole_limit + (enough ? 0 : report.reserve));
 }
 

@@ -81,7 +81,7 @@ TEST_F(Arithmetic, OnIntegersIsExact) {
     EXPECT_EQ((x + x).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large, -6}));
     EXPECT_EQ(clamp(x, 0, std::numeric_limits<double>::infinity()).to_vector<std::int64_t>(),
               (std::vector<std::int64_t>{large, 0}));
-    EXPECT_THAT([&] { x* large; }, ThrowsMessage<DtypeError>(HasSubstr("the limit is 2^53")));
+    EXPECT_THAT([&] { x* large; }, ThrowsMessage<DtypeError>(HasSubstr("whose limit is 2^53")));
 }
 
 // The dtypes are those that torch.result_type gives.
@@ -136,7 +136,7 @@ TEST_F(Arithmetic, OfIntegersAndTruthValuesWithNumbersPromotes) {
 
 TEST_F(Arithmetic, RefusesWhatIsNotDefinedForTruthValues) {
     const Tensor mask = gt(floats({1, -1}), 0.0);
-    EXPECT_THAT([&] { mask - mask; }, ThrowsMessage<DtypeError>(HasSubstr("sub: a difference of bool tensors")));
+    EXPECT_THAT([&] { mask - mask; }, ThrowsMessage<DtypeError>(HasSubstr("sub: bool tensors can't be subtracted")));
     EXPECT_THAT([&] { -mask; }, ThrowsMessage<DtypeError>(HasSubstr("neg: x must be a number, got bool")));
     EXPECT_THROW(abs(mask), DtypeError);
     EXPECT_THROW(relu(mask), DtypeError);

@@ -133,7 +133,7 @@ TEST_F(AttentionMasks, RefuseWhatTheyCannotBe) {
     };
     const Tensor bias = zeros(context, {3, 3}), keys = ones(context, {2, 3}, Dtype::boolean);
     using ::testing::HasSubstr;
-    EXPECT_THAT(message({.mask = {.scores = bias, .keys = keys}}), HasSubstr("combine them to one of scores"));
+    EXPECT_THAT(message({.mask = {.scores = bias, .keys = keys}}), HasSubstr("combine them into one mask of scores"));
     EXPECT_THAT(message({.mask = {.scores = zeros(context, {3, 3}).detach().requires_grad_()}}),
                 HasSubstr("call detach() on it"));
     EXPECT_THAT(message({.mask = {.keys = bias}}), HasSubstr("the mask of keys must be bool, got f32"));

@@ -43,15 +43,14 @@ TEST(TrainingAdvice, SaysWhatGrowsWithTheMicroBatchAndTheRoomForIt) {
     }
     const MemoryReport report = report_of(memory, 6 * kPage, Category::activations);
     // 14 pages grow with the micro-batch, 12 are left beside the parameters.
-    EXPECT_EQ(
-        report.advice,
-        "29.4 MB grow with the micro-batch, 4.2 MB more than there is room for (16.8 MB are live in \"blocks.*\"); "
-        "rehearse() tells what the rest needs, and what suffices");
+    EXPECT_EQ(report.advice,
+              "29.4 MB grow with the micro-batch, 4.2 MB more than fits (16.8 MB are live in \"blocks.*\"); "
+              "rehearse() tells how much the whole program needs");
     EXPECT_THAT(report.to_string(), HasSubstr(report.advice));
     EXPECT_THAT(report_of(memory, 13 * kPage, Category::optimizer_state).advice,
                 HasSubstr("use a smaller model or raise the limit"));
     EXPECT_THAT(report_of(memory, std::numeric_limits<std::size_t>::max(), Category::inputs).advice,
-                HasSubstr("more than there is room for"));
+                HasSubstr("more than fits"));
     EXPECT_THAT(report_of(memory, std::numeric_limits<std::size_t>::max(), Category::parameters).advice,
                 HasSubstr("use a smaller model"));
 }
@@ -60,7 +59,7 @@ TEST(TrainingAdvice, SpeaksOfPiecesOnlyWhereTheRequestWouldFitInOne) {
     DeviceMemory pages = training(8 * kPage + kPage / 2);
     pages.allocate(4 * kPage, 0, tag(Category::parameters));
     EXPECT_THAT(report_of(pages, 4 * kPage + 64, Category::workspace).advice,
-                HasSubstr("8.4 MB grow with the micro-batch, 64 B more than there is room for"))
+                HasSubstr("8.4 MB grow with the micro-batch, 64 B more than fits"))
         << "the limit has eight pages";
     DeviceMemory pieces = training(2 * kPage);
     pieces.allocate(kPage / 2, 0, tag(Category::gradients));
@@ -74,11 +73,10 @@ TEST(TrainingAdvice, SpeaksOfPiecesOnlyWhereTheRequestWouldFitInOne) {
 
 TEST(TrainingMemory, SaysWhatIsMissingInOneLine) {
     DeviceMemory limited = training(64'000'000);
-    EXPECT_STREQ(
-        OutOfMemory(report_of(limited, 100'000'000, Category::activations)).what(),
-        "out of memory in a rehearsal on simulated host: 100.0 MB for activations of blocks.3 do not fit "
-        "into the limit of 64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); 100.0 MB grow with the "
-        "micro-batch, 37.1 MB more than there is room for; rehearse() tells what the rest needs, and what suffices");
+    EXPECT_STREQ(OutOfMemory(report_of(limited, 100'000'000, Category::activations)).what(),
+                 "out of memory in a rehearsal on simulated host: 100.0 MB for activations of blocks.3 do not fit "
+                 "into the limit of 64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); 100.0 MB grow with the "
+                 "micro-batch, 37.1 MB more than fits; rehearse() tells how much the whole program needs");
 }
 
 void expect_names(Context context) {
@@ -95,7 +93,7 @@ void expect_names(Context context) {
         context.exec().empty({std::int64_t{1} << 58}, Dtype::u8);
         ADD_FAILURE() << "expected OutOfMemory";
     } catch (const OutOfMemory& error) {
-        EXPECT_THAT(error.report().advice, HasSubstr("more than there is room for"));
+        EXPECT_THAT(error.report().advice, HasSubstr("more than fits"));
         EXPECT_THAT(error.report().to_string(), HasSubstr("\n      optimizer state "));
     }
 }

@@ -69,7 +69,7 @@ TEST_F(Checks, NameTheDtypeThatDoesNotFit) {
         [&] {
             check_one_dtype("op", {{"x", x}, {"y", half}});
         },
-        ThrowsMessage<DtypeError>(StrEq("op: x is f32 and y f16, they must have one dtype; use cast()")));
+        ThrowsMessage<DtypeError>(StrEq("op: x is f32 and y is f16, but they must have the same dtype; use cast()")));
     EXPECT_THAT(
         [&] {
             check_index("op", {"ids", x});

@@ -89,12 +89,11 @@ TEST(Conv1d, RefusesChannelsByTheShapeOfASequence) {
         return
             [&context, x, weight, groups] { conv1d(ones(context, x), ones(context, weight), {}, {.groups = groups}); };
     };
-    EXPECT_THAT(
-        convolved({2, 10, 12}, {32, 12, 5}),
-        test::throws<ShapeError>("conv1d: x [2, 10, 12] [n, c, l] has 10 channels, weight [32, 12, 5] takes 12; "
-                                 "channels that come last are x.transpose(1, 2)"));
+    EXPECT_THAT(convolved({2, 10, 12}, {32, 12, 5}),
+                test::throws<ShapeError>("conv1d: x [2, 10, 12] [n, c, l] has 10 channels, but weight [32, 12, 5] "
+                                         "takes 12; if channels come last, use x.transpose(1, 2)"));
     EXPECT_THAT(convolved({2, 10, 9}, {32, 6, 5}, 2),
-                test::throws<ShapeError>("has 10 channels, weight [32, 6, 5] takes 12 in 2 groups"));
+                test::throws<ShapeError>("has 10 channels, but weight [32, 6, 5] takes 12 in 2 groups"));
     EXPECT_THAT(convolved({2, 3, 9}, {5, 3, 2}, 0), test::throws<ShapeError>("conv1d: 0 groups do not divide"));
 }
 

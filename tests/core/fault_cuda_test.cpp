@@ -66,7 +66,8 @@ TEST_F(FaultCuda, MakesTheContextRefuseWorkWhileOthersGoOn) {
         first.from_host(std::vector<float>{1}, {1});
         FAIL() << "the context took more work";
     } catch (const DeviceError& error) {
-        EXPECT_NE(std::string(error.what()).find("refused, since earlier work failed"), std::string::npos)
+        EXPECT_NE(std::string(error.what()).find("can't be used any more, because earlier work failed"),
+                  std::string::npos)
             << error.what();
     }
     for (Context* context : {&second, &host}) {

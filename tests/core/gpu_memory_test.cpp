@@ -89,13 +89,13 @@ TEST(GpuMemory, OfARehearsalIsThatOfItsContext) {
 TEST(GpuMemory, ThatIsReservedWholeIsRefused) {
     EXPECT_THAT(error_of([] { Context::dry(Profile::gpu(601 * kMiB)); }),
                 AllOf(HasSubstr("memory reserve: 629145600 of the simulated GPU's 630194176 bytes"),
-                      HasSubstr("less than a page is left")));
+                      HasSubstr("which leaves less than a page")));
 }
 
 /// One line each, before anything is allocated.
 TEST(OldGpu, RefusesBf16) {
     Context context = Context::dry(Profile::gpu(gpu_model("T4")));
-    const char* const why = "bf16 needs a GPU of compute capability 8.0, and this one has 7.5: use f16 (--dtype f16)";
+    const char* const why = "bf16 needs a GPU of compute capability 8.0, but this one has 7.5: use f16 (--dtype f16)";
     EXPECT_EQ(error_of([&] { Autocast autocast(context, Dtype::bf16); }), "autocast: " + std::string(why));
     EXPECT_EQ(error_of([&] { context.scalar(1, Dtype::bf16); }), why);
     EXPECT_EQ(error_of([&] { randn(context, {4}, Dtype::bf16); }), "randn: " + std::string(why));

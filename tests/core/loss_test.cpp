@@ -232,8 +232,8 @@ TEST_F(LossTest, OfOtherTermsDoNotAddUp) {
     const auto refuses = [](const Loss& a, const Loss& b, const std::string& part) {
         EXPECT_THAT([&] { a + b; }, throws<Error>("loss: ", part));
     };
-    refuses({one, 4}, {one, 3}, "a loss of 4 terms and one of 3 can't be added");
-    const char* const unknown = "it is not known whether they are equal";
+    refuses({one, 4}, {one, 3}, "the same number of terms to be added, got 4 and 3");
+    const char* const unknown = "the counts may differ";
     refuses({one, 5}, {one, five}, unknown);
     refuses({one, five}, {one, 5}, unknown);
     refuses({one, five}, {one, context.scalar(5)}, unknown);

@@ -110,10 +110,10 @@ TEST(OpChecks, FindEachFaultAndSayItInOneLine) {
     EXPECT_THAT(finding<Fault::reads>(),
                 AllOf(says("gradcheck: input 0, element 0: backward gives"), HasSubstr("nan")));
     EXPECT_THAT(finding<Fault::reads_scratch>(), says("nan"));
-    EXPECT_THAT(finding<Fault::takes_over>(), says("gradient 0 has other bits where the op may write over its inputs"));
+    EXPECT_THAT(finding<Fault::takes_over>(), says("gradient 0 has other bits when the op may overwrite its inputs"));
     EXPECT_THAT(finding<Fault::not_the_same>(), says(""));
     EXPECT_THAT(finding<Fault::allocates>(), says("the rehearsal's peak is"));
-    EXPECT_THAT(finding<Fault::accepts>(), says("the call must be refused, and was accepted"));
+    EXPECT_THAT(finding<Fault::accepts>(), says("the call must be refused, but was accepted"));
     EXPECT_THAT(finding<Fault::message>(), says("lacks \"must be floating\""));
 }
 

@@ -54,10 +54,11 @@ TEST_F(ParametersByName, AreReadAndSetFromHostValues) {
 }
 
 TEST_F(ParametersByName, AnErrorNamesWhatThereIs) {
-    EXPECT_EQ(error_of([&] { parameters.at("block.0.weights"); }),
-              "parameters: there is no \"block.0.weights\"; there are block.0.weight, block.0.bias, norm.mean");
+    EXPECT_EQ(
+        error_of([&] { parameters.at("block.0.weights"); }),
+        "parameters: no parameter is named \"block.0.weights\"; there are block.0.weight, block.0.bias, norm.mean");
     EXPECT_EQ(error_of([&] { Parameters(context, {.name = "other"}).at("x"); }),
-              "parameters: there is no \"x\"; no module has registered one yet");
+              "parameters: no parameter is named \"x\"; no module has registered one yet");
     for (int i = 0; i < 20; ++i) parameters.create("many." + std::to_string(i), {1}, ones);
     EXPECT_THAT(error_of([&] { parameters.at("norm.var"); }),
                 AllOf(HasSubstr("there are norm.mean, "), HasSubstr(" and 15 more"), Not(HasSubstr("\n"))));
@@ -67,12 +68,12 @@ TEST_F(ParametersByName, AnotherNumberOfValuesIsRefused) {
     EXPECT_EQ(error_of([&] {
                   parameters.set("block.0.weight", std::vector<float>{1, 2});
               }),
-              "parameters: \"block.0.weight\" has the shape [2, 3], which 2 values do not fill");
+              "parameters: \"block.0.weight\" has the shape [2, 3], got 2 values");
 }
 
 TEST_F(ParametersByName, APathIsTakenOnce) {
     EXPECT_EQ(error_of([&] { parameters.create("block.0.bias", {3}, ones); }),
-              "parameters: \"block.0.bias\" is there already; give each module its own path");
+              "parameters: \"block.0.bias\" already exists; give each module its own path");
 }
 
 /// Two parameters, whose module throws between them at the first try.
@@ -85,8 +86,8 @@ struct Failing {
 TEST_F(ParametersByName, WhatAConstructorThatThrewLeftIsNamed) {
     EXPECT_THROW(Failing(parameters, -1), ShapeError);
     EXPECT_EQ(error_of([&] { Failing(parameters, 1); }),
-              "parameters: \"half.first\" is there already; its module is gone (did the constructor throw?), build the "
-              "model again with new Parameters");
+              "parameters: \"half.first\" already exists; its module was destroyed (did the constructor throw?), so "
+              "build the model again with new Parameters");
     Parameters anew(context, {.name = "anew"});
     const Failing built(anew, 1);
     EXPECT_EQ(built.first.to_vector<double>(), (std::vector<double>{1, 1}));

@@ -118,7 +118,7 @@ TEST(RandomNumbers, AMicroBatchInAnotherOneIsRefused) {
     Context context = Context::cpu({.threads = 1});
     {
         const MicroBatchScope scope(context);
-        EXPECT_THAT([&] { const MicroBatchScope inner(context); }, throws<Error>("begins in another"));
+        EXPECT_THAT([&] { const MicroBatchScope inner(context); }, throws<Error>("micro-batches can't be nested"));
     }
     EXPECT_EQ(context.random_counter(), 1u);
     const MicroBatchScope next(context);

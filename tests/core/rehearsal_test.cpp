@@ -132,7 +132,7 @@ TEST(Rehearsal, TakesContextsThatShareMemoryTogether) {
     EXPECT_EQ(peak.allocated, real.back().allocated);
     EXPECT_GT(real[1].allocated, real[0].allocated + kBytes) << "the pupil's bytes are beside the teacher's";
     EXPECT_THAT([&] { Context::dry(pupil.profile(), teacher.shared_memory()); },
-                testing::ThrowsMessage<Error>(testing::HasSubstr("shares memory with dry ones alone")));
+                testing::ThrowsMessage<Error>(testing::HasSubstr("shares memory only with dry contexts")));
 }
 
 TEST(Rehearsal, CountsReplays) {

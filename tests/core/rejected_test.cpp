@@ -54,7 +54,7 @@ TEST_P(Rejected, NotInputsOfTwoContexts) {
                 call(context, op(), sample, inputs);
                 ADD_FAILURE() << "was accepted";
             } catch (const Error& error) {
-                EXPECT_THAT(error.what(), HasSubstr("of two contexts, cpu and a dry run on cpu;"));
+                EXPECT_THAT(error.what(), HasSubstr("belong to two contexts, cpu and a dry run on cpu;"));
             }
         }
         EXPECT_EQ(context.tape().size(), 0u);

@@ -300,7 +300,7 @@ TEST(Nccl, RefusesWhatCannotBe) {
         Context context = Context::cuda(0, {.group = hosts});
         const Tensor values = context.from_host(std::vector<float>(600, 1.0f), {600});
         EXPECT_THAT([&] { all_reduce(context.exec(), *hosts, values.array()); },
-                    ThrowsMessage<Error>(HasSubstr("reach each other's host memory alone")));
+                    ThrowsMessage<Error>(HasSubstr("can exchange host memory only")));
     });
 }
 

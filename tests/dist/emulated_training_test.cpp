@@ -219,7 +219,8 @@ TEST(RanksOnGpus, RanksTakeTheMemoryThatIsRehearsed) {
 TEST(RanksOnGpus, HaveNoGraphs) {
     dist::run_ranks(2, [](const std::shared_ptr<Group>& hosts) {
         Context graphs = Context::cuda(0, {.compute = {.graphs = true}, .group = dist::over_nccl(hosts, test::kFake)});
-        EXPECT_THAT([&] { train(graphs, Shard::none); }, ThrowsMessage<Error>(HasSubstr("which a graph can't hold")));
+        EXPECT_THAT([&] { train(graphs, Shard::none); },
+                    ThrowsMessage<Error>(HasSubstr("graphs can't record exchanges between ranks")));
     });
 }
 

@@ -162,15 +162,16 @@ TEST(Group, AnErrorThatLeavesARankEndsTheOthers) {
 }
 
 TEST(Group, RefusesWhatCannotBe) {
-    EXPECT_THAT(([] { RehearsedGroup(2, 2); }), testing::ThrowsMessage<Error>("group: there is no rank 2 of 2"));
+    EXPECT_THAT(([] { RehearsedGroup(2, 2); }),
+                testing::ThrowsMessage<Error>("group: rank 2 is out of range for 2 ranks"));
     EXPECT_THAT(([] { run_ranks(0, [](const auto&) {}); }),
                 testing::ThrowsMessage<Error>("group: there must be at least 1 rank, got 0"));
     RehearsedGroup group(1, 3);
     const std::vector<Group::Extent> two(2), three(3);
     EXPECT_THAT(([&] { group.all_to_all(nullptr, two, nullptr, three); }),
-                testing::ThrowsMessage<Error>("group: 2 extents were given to 3 ranks"));
+                testing::ThrowsMessage<Error>("group: got 2 extents to send for 3 ranks"));
     EXPECT_THAT(([&] { group.all_to_all(nullptr, three, nullptr, two); }),
-                testing::ThrowsMessage<Error>("group: 2 extents were asked of 3 ranks"));
+                testing::ThrowsMessage<Error>("group: got 2 extents to receive for 3 ranks"));
 }
 
 }  // namespace group_test

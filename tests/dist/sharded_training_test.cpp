@@ -268,27 +268,31 @@ TEST(ShardedTraining, RefusesWhatCannotBeShared) {
     Parameters with_shared_state(context, {.name = "other", .shard = Shard::state});
     with_shared_state.create("w", {2}, nn::init::ones());
     EXPECT_THAT([&] { optim::Optimizer(with_shared_state, std::make_shared<InBlocks>()); },
-                ThrowsMessage<Error>("blocks: its state is in blocks of elements, which can't be sharded"));
+                ThrowsMessage<Error>("blocks: sharding does not work with state that covers blocks of elements; use "
+                                     "another optimizer or Shard::none"));
     Parameters parameters(context, {.shard = Shard::gradients});
     const Tensor w = parameters.create("w", {2}, nn::init::ones());
     EXPECT_THAT([&] { optim::Optimizer(parameters, std::make_shared<InBlocks>()); },
-                ThrowsMessage<Error>("blocks: its state is in blocks of elements, which can't be sharded"));
+                ThrowsMessage<Error>("blocks: sharding does not work with state that covers blocks of elements; use "
+                                     "another optimizer or Shard::none"));
     optim::AdamW optimizer(parameters);
-    EXPECT_THAT([&] { optim::GradientAccumulator(parameters, optimizer, {.keep_gradients = true}); },
-                ThrowsMessage<Error>("accumulator: keep_gradients: of sharded parameters no rank has all gradients"));
+    EXPECT_THAT(
+        [&] { optim::GradientAccumulator(parameters, optimizer, {.keep_gradients = true}); },
+        ThrowsMessage<Error>(
+            "accumulator: keep_gradients does not work with sharded parameters, because no rank has all gradients"));
     optim::GradientAccumulator accumulator(parameters, optimizer);
     EXPECT_THAT([&] { accumulator.on_complete([](const GradientSegment&) {}); },
-                ThrowsMessage<Error>("accumulator: on_complete: sharded gradients are at their owners when a step is "
-                                     "complete"));
+                ThrowsMessage<Error>("accumulator: on_complete does not work with sharded gradients, because each rank "
+                                     "gets only its own shard"));
     accumulator.accumulate([&] { return Loss(sum(w), 1.0); });
     EXPECT_THAT(
         [&] { parameters.freeze("w"); },
-        ThrowsMessage<Error>("freeze \"w\": gradients have arrived; do it after the step, or call zero_grad()"));
+        ThrowsMessage<Error>("freeze \"w\": parameters have gradients; freeze after the step, or call zero_grad()"));
     accumulator.reset();
     EXPECT_THAT([&] { accumulator.skip(1); },
                 ThrowsMessage<Error>("accumulator: skip needs a dry context and 0 to 0 micro-batches, got 1"));
     EXPECT_THAT([&] { optimizer.step(0.1); },
-                ThrowsMessage<Error>("adamw: w has no gradient; call fill_unreached() before"));
+                ThrowsMessage<Error>("adamw: w has no gradient; call fill_unreached() first"));
 }
 
 }  // namespace sharded_training_test

@@ -183,7 +183,7 @@ TEST(SeveralRanks, AnnounceTheirSteps) {
                     testing::ThrowsMessage<Error>("accumulator: with several ranks, call begin_step before the first "
                                                   "micro-batch of a step"));
         EXPECT_THAT([&] { accumulator.begin_step({.micro_batches = 1}); },
-                    testing::ThrowsMessage<Error>("accumulator: a step takes at least 2 micro-batches, one for each of "
+                    testing::ThrowsMessage<Error>("accumulator: a step needs at least 2 micro-batches, one for each of "
                                                   "2 ranks, got 1"));
         EXPECT_FALSE(accumulator.wants_more());
         accumulator.begin_step({.micro_batches = 3, .learning_rate = 0.1});
@@ -203,8 +203,8 @@ TEST(SeveralRanks, AnnounceTheirSteps) {
         // By itself an optimizer would go by the gradients of one rank.
         parameters.fill_unreached();
         EXPECT_THAT([&] { optimizer.step(0.1); },
-                    testing::ThrowsMessage<Error>("adamw: a step of one of 2 ranks by itself: their gradients have to "
-                                                  "be exchanged first, as GradientAccumulator does"));
+                    testing::ThrowsMessage<Error>(
+                        "adamw: with 2 ranks the gradients must be exchanged before a step; use GradientAccumulator"));
     });
 }
 

@@ -28,10 +28,10 @@ class Refused(ProgramCase):
         run = self.run_program("--device", "dry", *flags, "--memory-limit", limit)
         self.assertEqual(run.returncode, 3, run.stderr)
         line = run.stderr.splitlines()[0]
-        self.assertRegex(line, r"; in all \d+\.\d [kMG]B are needed at once, at [a-z. 0-9_]+ \([a-z_0-9]+\)[;,] ")
-        pieces = "which would fit if free memory were in one piece" in line
+        self.assertRegex(line, r"; the whole program needs \d+\.\d [kMG]B at once, at [a-z. 0-9_]+ \([a-z_0-9]+\)[;,] ")
+        pieces = "which would fit if free memory were not fragmented" in line
         self.assertEqual(pieces, whole["peak_bytes_predicted"] <= limit // PAGE * PAGE)
-        found = re.search(r"\nThe whole program, where nothing limits it: its peak is at .*\n  live at the peak +(\d+) ", run.stderr)
+        found = re.search(r"\nThe whole program without a limit: its peak is at .*\n  live at the peak +(\d+) ", run.stderr)
         self.assertEqual(int(found[1]), whole["peak_bytes_predicted"])
         fits, nothing = ADVICE.search(line), NOTHING.search(line)
         self.assertTrue(fits or nothing, line)

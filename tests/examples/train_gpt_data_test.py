@@ -146,7 +146,7 @@ class TrainGptData(ProgramCase):
         text = self.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 20)
         self.fails(1, ["--data", text, "--block", 16, "--from", file], "gpt2.safetensors", "61 kinds", "--tokens")
         self.fails(1, [*data, "--from", self.path("none")], "none", "No such file")
-        self.fails(1, [*data, "--from", self.write("foreign", safetensors({"x": ([1], [0.0])}))], "foreign", "no GPT-2")
+        self.fails(1, [*data, "--from", self.write("foreign", safetensors({"x": ([1], [0.0])}))], "foreign", "not a GPT-2 model")
         del tensors["ln_f.bias"]
         self.fails(1, [*data, "--block", 16, "--from", self.write("lacking", safetensors(tensors))], "lacking", "ln_f.bias")
 

@@ -122,7 +122,7 @@ class TrainGptErrors(ProgramCase):
 
     def test_memory_that_does_not_suffice(self):
         for limit in ("4096", "1MiB"):
-            self.fails(1, self.with_text("--memory-limit", limit), "memory limit: ", "is less than a page of 2097152 bytes")
+            self.fails(1, self.with_text("--memory-limit", limit), "memory limit: ", "bytes are less than a page of 2097152 bytes")
         dry = self.with_text("--device", "dry")
         self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
         self.fails(1, [*dry, "--gpu-memory", "600MB"], "memory reserve: 629145600 of the simulated GPU's 600000000 bytes", "less than a page")
@@ -145,7 +145,7 @@ class TrainGptErrors(ProgramCase):
         self.assertIn("629.1 MB (629145600 bytes) are left to CUDA", printed)
         for more in ((), ("--budget", "1GiB"), ("--json", self.path("bf16.json"))):
             self.fails(1, [*turing, "--dtype", "bf16", *more],
-                       "bf16 needs a GPU of compute capability 8.0, and this one has 7.5: use f16 (--dtype f16)")
+                       "bf16 needs a GPU of compute capability 8.0, but this one has 7.5: use f16 (--dtype f16)")
         self.assertFalse(os.path.exists(self.path("bf16.json")))
         self.succeeds(*dry, "--gpu", "A100 80GB", "--dtype", "bf16")
         self.fails(2, [*dry, "--gpu", "RTX 2080"], '"RTX 2080"', "RTX 2080 Ti, T4")
@@ -212,7 +212,7 @@ class TrainGptErrors(ProgramCase):
         for flag in ("--save", "--best"):  # said before there is something to save
             for device in (fifo, "/dev/full"):
                 log = self.path("refused.jsonl")
-                self.fails(1, self.with_text("--steps", 1, flag, device, "--log", log), device, "not a file that can be replaced")
+                self.fails(1, self.with_text("--steps", 1, flag, device, "--log", log), device, "not a regular file")
                 self.assertFalse(os.path.exists(log) and os.path.getsize(log))
         os.symlink(real, link)
         self.succeeds(*self.with_text("--steps", 1, "--save", link))
@@ -223,7 +223,7 @@ class TrainGptErrors(ProgramCase):
             before = file.read()
         for limit in (0, 100, 5000):
             self.fails(1, self.with_text("--steps", 5, "--resume", self.checkpoint, "--save", self.checkpoint),
-                       "good.safetensors", "untouched", largest_file=limit)
+                       "good.safetensors", "unchanged", largest_file=limit)
             with open(self.checkpoint, "rb") as file:
                 self.assertEqual(file.read(), before)
             self.assertFalse([name for name in os.listdir(os.path.dirname(self.checkpoint)) if name.endswith(".partial")])
@@ -232,14 +232,14 @@ class TrainGptErrors(ProgramCase):
         with open(self.checkpoint, "rb") as file:
             good = file.read()
         for name, contents, part in [
-                ("text", "no checkpoint at all, but long enough", "a text that begins \"no checkpoint at all"),
+                ("text", "no checkpoint at all, but long enough", "a text file that begins with \"no checkpoint at all"),
                 ("empty", b"", "0 bytes"),
                 ("truncated", good[:-1], "truncated"),
                 ("half", good[:len(good) // 2], "truncated"),
                 ("longer", good + b"x", "1 bytes follow"),
                 ("foreign", safetensors({"format": "pt"}), "not a checkpoint"),
-                ("older", safetensors({"train_gpt": "{}"}), "a version before format 1"),
-                ("newer", safetensors({"headroom.checkpoint": "2"}), "of format 2, this version reads 1"),
+                ("older", safetensors({"train_gpt": "{}"}), "from before format 1"),
+                ("newer", safetensors({"headroom.checkpoint": "2"}), "of format 2, but this version reads 1"),
                 ("no_values", safetensors({"headroom.checkpoint": "1"}), 'lacks "random.seed"'),
         ]:
             with self.subTest(name=name):

@@ -103,7 +103,7 @@ class TrainGpt(ProgramCase):
         self.assertEqual(set(graphs) - KEYS, {"graphs"})
         self.assertGreater(graphs["peak_bytes_reserved_predicted"], without["peak_bytes_reserved_predicted"])
         between = graphs["peak_bytes_reserved_predicted"] - (2 << 20)
-        line = self.fails(3, (*flags, "--graphs", "--memory-limit", between), " for graphs); in all ")
+        line = self.fails(3, (*flags, "--graphs", "--memory-limit", between), " for graphs); the whole program needs ")
         advice = ADVICE.search(line)
         self.assertIsNotNone(advice["plain"], line)
         taken = self.figures(*flags, *advice["flags"].split())
@@ -220,7 +220,7 @@ class TrainGpt(ProgramCase):
         peak = self.figures("--steps", 2)["peak_bytes_reserved"]
         for limit in (f"{peak}B", f"{peak / 1000}kB", f"{peak / 1024} KiB"):
             self.expect_predicted(self.figures("--steps", 2, "--memory-limit", limit))
-        self.fails(1, ["--steps", 2, "--memory-limit", f"{(peak - 1) / 1024}KiB"], f"{peak - 1} is less than a page")
+        self.fails(1, ["--steps", 2, "--memory-limit", f"{(peak - 1) / 1024}KiB"], f"{peak - 1} bytes are less than a page")
         gpu = ("--steps", 2, "--device", "dry", "--gpu-memory")
         self.assertEqual(self.figures(*gpu, "1GB")["peak_bytes_reserved_predicted"],
                          self.figures(*gpu, 10**9)["peak_bytes_reserved_predicted"])

@@ -123,7 +123,7 @@ class TrainSegmentation(ProgramCase):
         self.assertNotIn("head", self.succeeds("--base-width", 2, *command))
         self.assertIn("; the head stays as initialised", self.succeeds(*command, "--classes", 4))
         self.fails(2, ["--from", file, "--base-width", 3], "--base-width 3: it is 2 in")
-        self.fails(1, ["--from", self.write("none.safetensors", b"\2\0\0\0\0\0\0\0{}")], "none.safetensors", "no U-Net")
+        self.fails(1, ["--from", self.write("none.safetensors", b"\2\0\0\0\0\0\0\0{}")], "none.safetensors", "not a U-Net")
         self.fails(1, ["--from", self.write("unet.pth", b"PK\3\4" + bytes(range(8, 40)))], "unet.pth", "convert_pth")
 
     def test_trains_on_files(self):

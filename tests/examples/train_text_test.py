@@ -124,7 +124,7 @@ class TrainText(ProgramCase):
         self.fails(2, [*flags[:-4], "--block", 10], "--block 10", "9 positions")
         self.fails(1, ["--model", "bert", "--width", 8, "--block", 9, "--from", BERT], "it knows 13 kinds", "--vocabulary")
         self.fails(1, ["--model", "bert", "--width", 8, "--from", self.write("foreign", struct.pack("<Q", 2) + b"{}")],
-                   "foreign", "no BERT")
+                   "foreign", "not a BERT model")
         self.assertNotIn("\n\n", self.succeeds("--model", "gru", "--vocabulary", self.pieces, "--steps", 0))
 
     def test_a_bert_validates_on_a_text_so_short_that_tokens_are_rarely_hidden(self):

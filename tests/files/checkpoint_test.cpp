@@ -160,7 +160,7 @@ TEST_F(Checkpoint, AParameterIsNotTakenForAStateOfItself) {
     const nn::Linear alone(nn::Path(wanted) / "net" / "up", 3, 5);
     save_checkpoint(path, first, {saved});
     EXPECT_THAT([&] { load_parameters(SafetensorsFile(path), wanted); },
-                throws<Error>("holds net.down.bias, which the model has not; tensors that differ: 2"));
+                throws<Error>("has net.down.bias, which the model lacks; tensors that differ: 2"));
 }
 
 TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {

@@ -21,21 +21,22 @@ std::string zip_of(const std::string& member) { return "PK\3\4"s + std::string(2
 
 TEST(ForeignFile, IsToldByItsKind) {
     const std::pair<std::string, const char*> files[] = {
-        {"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n", "a pointer of Git LFS"},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n", "a Git LFS pointer"},
         {"<!DOCTYPE html>\n<html><body>Sign in</body></html>", "a web page"},
         {"\xef\xbb\xbf\r\n <HTML>" + std::string(600, 'x'), "a web page"},
         {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "a web page"},
-        {"Entry not found", "a text that begins \"Entry not found\""},
-        {"Access to this model is restricted: \xc3\xa9\nmore", "a text that begins \"Access to this model"},
-        {zip_of("archive/data.pkl"), "a file of torch.save; scripts/convert_pth"},
+        {"Entry not found", "a text file that begins with \"Entry not found\""},
+        {"Access to this model is restricted: \xc3\xa9\nmore", "a text file that begins with \"Access to this model"},
+        {zip_of("archive/data.pkl"),
+         "a file written by torch.save; convert it to safetensors with scripts/convert_pth"},
         {zip_of("wte.npy"), "NumPy arrays (.npz)"},
         {zip_of("model.safetensors"), "a ZIP archive"},
         {"\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19."s + std::string(80, '\1'), "a pickle"},
         {"\x89HDF\r\n\x1a\n"s + std::string(80, '\0'), "an HDF5 file"},
         {"GGUF\3\0\0\0"s + std::string(80, '\1'), "a GGUF file"},
-        {"\x93NUMPY\1\0v\0{'descr': '<f4'"s, "an array of NumPy"},
-        {"\x1f\x8b\x08\0\0\0\0\0\0\3"s, "compressed by gzip"},
-        {"{\"model_type\": \"gpt2\"}", "no index of them either"},
+        {"\x93NUMPY\1\0v\0{'descr': '<f4'"s, "a NumPy array"},
+        {"\x1f\x8b\x08\0\0\0\0\0\0\3"s, "compressed with gzip"},
+        {"{\"model_type\": \"gpt2\"}", "not an index of weights"},
         {"{\"weight_map\": {\"a\": ", "truncated"}};
     const ScratchFolder folder;
     for (const auto& [bytes, kind] : files) {

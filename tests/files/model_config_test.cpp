@@ -52,15 +52,15 @@ TEST_F(ModelConfigs, WhatContradictsTheWeightsIsRefused) {
     EXPECT_NO_THROW(config.expect_count("n_embd", 12));
     EXPECT_NO_THROW(config.expect_count("missing", 12));
     EXPECT_THAT([&] { config.expect_count("n_embd", 13); },
-                throws<FileError>("config.json: \"n_embd\" is 12, and the weights beside it have 13"));
+                throws<FileError>("config.json: \"n_embd\" is 12, but the weights have 13"));
     EXPECT_NO_THROW(config.expect("eps", {"1e-5"}));
     EXPECT_NO_THROW(config.expect("missing", {"1e-5"}));
     EXPECT_THAT([&] { config.expect("eps", {"1e-6"}); },
-                throws<FileError>("\"eps\" is 1e-05, and this model can only be 1e-6"));
+                throws<FileError>("\"eps\" is 1e-05, but this model supports only 1e-6"));
     EXPECT_THAT([&] { config.expect("act", {"gelu", "relu"}); }, throws<FileError>("swish", "gelu or relu"));
     for (const char* const name : {"heads", "none", "part"})
         EXPECT_THAT([&] { (void)config.count(name); },
-                    throws<FileError>("config.json", name, "not a number of things"));
+                    throws<FileError>("config.json", name, "must be a whole number"));
     EXPECT_THAT([&] { with("[1]"); }, throws<FileError>("config.json: a model's configuration must be a JSON object"));
     EXPECT_THAT([&] { with("version https"); },
                 throws<FileError>("config.json: a model's configuration must be a JSON object"));

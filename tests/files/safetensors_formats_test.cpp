@@ -115,12 +115,13 @@ TEST_F(SafetensorsFormats, CountsAreReadOfAnyDtype) {
     }
     EXPECT_THAT([&] { loaded_count(write("I64", "[2]", std::string(16, '\0'))); },
                 throws<ShapeError>("x has shape [2]"));
-    EXPECT_THAT([&] { loaded_count(write("F8_E4M3", "[]", "\1")); }, throws<FileError>("x holds no whole number"));
-    EXPECT_THAT([&] { loaded_count(write("C64", "[]", std::string(8, '\0'))); }, throws<FileError>("no whole number"));
+    EXPECT_THAT([&] { loaded_count(write("F8_E4M3", "[]", "\1")); }, throws<FileError>("x is not a whole number"));
+    EXPECT_THAT([&] { loaded_count(write("C64", "[]", std::string(8, '\0'))); },
+                throws<FileError>("not a whole number"));
     EXPECT_THAT([&] { loaded_count(write("F16", "[1]", raw<std::uint16_t>(0x7c00))); },
-                throws<FileError>("x.safetensors: x holds no whole number"));
+                throws<FileError>("x.safetensors: x is not a whole number"));
     EXPECT_THAT([&] { loaded_count(write("U64", "[]", std::string(8, '\xff'))); },
-                throws<FileError>("no whole number"));
+                throws<FileError>("not a whole number"));
 }
 
 TEST_F(SafetensorsFormats, ACountThatIsNoneChangesNothing) {
@@ -134,7 +135,7 @@ TEST_F(SafetensorsFormats, ACountThatIsNoneChangesNothing) {
         [&] {
             load_arrays(SafetensorsFile(path), context, {{"w", w.array()}, {"n", n.array()}});
         },
-        throws<FileError>("n holds no whole number"));
+        throws<FileError>("n is not a whole number"));
     EXPECT_EQ(w.to_vector<float>(), std::vector<float>{5});
     EXPECT_EQ(n.to_vector<std::int64_t>(), std::vector<std::int64_t>{6});
 }
@@ -221,7 +222,7 @@ TEST_F(SafetensorsFormats, PartsAreReadByTheirIndex) {
     const auto opening = [](const std::filesystem::path& path) { return [=] { SafetensorsFile opened(path); }; };
     EXPECT_THAT(opening(index(second, second)), throws<FileError>("index.json: a is not in " + second));
     EXPECT_THAT(opening(index("../" + first, second)), throws<FileError>("names ../" + first + " for a"));
-    EXPECT_THAT(opening(index("", second)), throws<FileError>("no file beside it"));
+    EXPECT_THAT(opening(index("", second)), throws<FileError>("must name a file in its own folder"));
     EXPECT_THAT(opening(folder.write("index.json", "{\"weight_map\": {\"a\": 3}}")),
                 throws<FileError>("no file for a"));
     EXPECT_THAT(opening(folder.write("index.json", "{\"weight_map\": {}} ")), throws<FileError>("names no tensors"));
@@ -230,10 +231,10 @@ TEST_F(SafetensorsFormats, PartsAreReadByTheirIndex) {
     write_tensor(second, "a", 4);
     EXPECT_THAT(opening(index(first, second)), throws<FileError>("a is in two of its parts"));
     folder.write(second, "version https://git-lfs.github.com/spec/v1\n");
-    EXPECT_THAT(opening(index(first, second)), throws<FileError>(second, "a pointer of Git LFS"));
+    EXPECT_THAT(opening(index(first, second)), throws<FileError>(second, "a Git LFS pointer"));
     std::filesystem::remove(folder.path() / second);
     EXPECT_THAT(opening(index(first, second)),
-                throws<FileError>("index.json: its part " + second + " is missing; put it beside the index"));
+                throws<FileError>("index.json: its part " + second + " is missing; put it in the folder of the index"));
 }
 
 }  // namespace safetensors_formats_test

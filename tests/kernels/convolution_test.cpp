@@ -205,7 +205,7 @@ TEST(Convolution, RejectsWhatDoesNotFitTogether) {
             shape);
     refusal([&](Convolution& c) { c.steps.groups = 0; }, "0 groups do not divide", shape);
     refusal([&](Convolution& c) { c.steps.groups = 2; },
-            "x [2, 64, 14, 14] [n, c, h, w] has 64 channels, weight [64, 64, 3, 3] takes 128 in 2 groups", shape);
+            "x [2, 64, 14, 14] [n, c, h, w] has 64 channels, but weight [64, 64, 3, 3] takes 128 in 2 groups", shape);
     refusal([&](Convolution& c) { c.y = view({3, 64, 14, 14}); }, "give y [2, 64, 14, 14], not [3, 64, 14, 14]", shape);
     refusal([&](Convolution& c) { c.steps.stride[0] = 0; }, "along the height, stride and dilation must be at least 1",
             shape);
@@ -215,12 +215,13 @@ TEST(Convolution, RejectsWhatDoesNotFitTogether) {
             "a kernel of height 3 with dilation 8 does not fit height 14 padded by 1", shape);
     refusal([&](Convolution& c) { c.steps.stride[1] = 2; }, "give y [2, 64, 14, 7], not [2, 64, 14, 14]", shape);
     refusal([&](Convolution& c) { c.bias = view({63}); }, "the bias must be [64], got [63]", shape);
-    refusal([&](Convolution& c) { c.activation = Activation::gelu_tanh; }, "the activation may be relu", shape);
+    refusal([&](Convolution& c) { c.activation = Activation::gelu_tanh; }, "the activation must be none or relu",
+            shape);
     refusal([&](Convolution& c) { c.pass = ConvolutionPass::weight, c.bias = view({64}); }, "neither bias nor", shape);
     refusal([&](Convolution& c) { c.bias = view({64}, Dtype::f32); }, "the bias must be bf16 or bf16, got f32", dtype);
     refusal([&](Convolution& c) { c.weight.dtype = Dtype::f32; }, "must share a floating dtype, got bf16 and f32",
             dtype);
-    refusal([&](Convolution& c) { c.y.dtype = Dtype::f16; }, "bf16 operands give bf16 or, from halves, f32; not f16",
+    refusal([&](Convolution& c) { c.y.dtype = Dtype::f16; }, "the result of bf16 operands must be bf16 or f32, got f16",
             dtype);
     refusal([&](Convolution& c) { c.pass = ConvolutionPass::data, c.y.dtype = Dtype::i32; }, "got i32 and bf16", dtype);
     EXPECT_EQ(convolved_size(3, 5, 1, 0, 1), 0);

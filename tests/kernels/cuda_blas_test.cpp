@@ -24,8 +24,8 @@ TEST(BlasApi, SaysWhatToDoWhereItIsNotInstalled) {
                                          HasSubstr("; /nowhere/libnosuch.so.1: "), HasSubstr("install NVIDIA's cuBLAS"),
                                          HasSubstr("HEADROOM_CUBLASLT"), HasSubstr("own_kernels"))));
     EXPECT_THAT([] { load_blas({"libm.so.6"}); },
-                ThrowsMessage<DeviceError>(
-                    HasSubstr("matmul: cuBLASLt (libm.so.6) has no cublasLtCreate; install NVIDIA's cuBLAS")));
+                ThrowsMessage<DeviceError>(HasSubstr(
+                    "matmul: cuBLASLt (libm.so.6) lacks the function cublasLtCreate; install NVIDIA's cuBLAS")));
 }
 
 TEST(BlasApi, IsOnTheLoadersPathOrWhereTheBuildFoundItOrTheFileThatAVariableNames) {

@@ -51,8 +51,8 @@ TEST(CudnnLibrary, SaysWhatToDoWhereItIsNotInstalled) {
     EXPECT_THAT(open("libnosuch.so.9"),
                 ::testing::ThrowsMessage<DeviceError>(
                     AllOf(HasSubstr("cuDNN can't be loaded (libnosuch.so.9:"), HasSubstr("install NVIDIA's cuDNN 9"))));
-    EXPECT_THAT(open("libm.so.6"),
-                ::testing::ThrowsMessage<DeviceError>(HasSubstr("cuDNN (libm.so.6) has no cudnnGetVersion; install")));
+    EXPECT_THAT(open("libm.so.6"), ::testing::ThrowsMessage<DeviceError>(
+                                       HasSubstr("cuDNN (libm.so.6) lacks the function cudnnGetVersion; install")));
 }
 
 TEST_F(CudnnPlans, OfGpt2KeepToTheScratchThatWasReckonedWith) {

@@ -76,7 +76,7 @@ TEST_F(MatmulChoicesFile, IsRefusedWhenDamaged) {
         EXPECT_FALSE(taken) << length;
     }
     write("something else\n" + whole);
-    EXPECT_THAT(load, ThrowsMessage<FileError>(HasSubstr("is damaged in line 1; delete it")));
+    EXPECT_THAT(load, ThrowsMessage<FileError>(HasSubstr("is damaged in line 1; delete the file")));
     write(whole + "1 2 3\n");
     EXPECT_THAT(load, ThrowsMessage<FileError>(HasSubstr("is damaged in line 7")));
     std::string letter = whole;

@@ -160,7 +160,7 @@ TEST_F(MatmulCuda, WhatTheLibraryDidNotComputeIsReported) {
     takes = nullptr;  // it is not asked for what lies badly
     EXPECT_NE(run_forward(Dtype::f16, Layout::gaps).find("f16 bias gelu_tanh inner (all of it)"), std::string::npos);
     own() = true;
-    EXPECT_EQ(matmul_library(gpu->stream), "own kernels, as ComputeOptions say");
+    EXPECT_EQ(matmul_library(gpu->stream), "own kernels, as ComputeOptions::own_kernels asks");
 }
 
 TEST_F(MatmulCuda, BroadcastsByStridesOfZero) {

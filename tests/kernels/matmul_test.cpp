@@ -183,10 +183,10 @@ TEST(Matmul, RejectsWhatDoesNotFitTogether) {
     EXPECT_NO_THROW(MatmulPlan(CpuStream{1, &state}, {.a = half, .b = half, .c = square(Dtype::f32)}));
     refusal([&](Matmul& m) { m.a = m.b = m.c = square(Dtype::i32); }, "must share a floating dtype", dtype);
     refusal([&](Matmul& m) { m.b = square(Dtype::f32); }, "must share a floating dtype, got f16 and f32", dtype);
-    refusal([&](Matmul& m) { m.c = square(Dtype::bf16); }, "f16 operands give f16 or, from halves, f32", dtype);
+    refusal([&](Matmul& m) { m.c = square(Dtype::bf16); }, "the result of f16 operands must be f16 or f32", dtype);
     refusal([&](Matmul& m) { m.a = m.b = square(Dtype::f32), m.c = square(Dtype::f64); }, "not f64", dtype);
     refusal([&](Matmul& m) { m.bias = view(Dtype::f32, {2}); }, "the bias must be f16 or f16, got f32", dtype);
-    refusal([&](Matmul& m) { m.inner = square(Dtype::f32); }, "inner must be f16 as c, got f32", dtype);
+    refusal([&](Matmul& m) { m.inner = square(Dtype::f32); }, "inner must be f16 like c, got f32", dtype);
     refusal(
         [&](Matmul& m) {
             m.inner = view(Dtype::f16, {2, 3});
@@ -196,7 +196,7 @@ TEST(Matmul, RejectsWhatDoesNotFitTogether) {
     refusal([&](Matmul& m) { m.derivative = true; }, "a derivative needs inner, and takes no bias", shape);
     refusal([&](Matmul& m) { m.inner = half, m.derivative = true, m.bias = view(Dtype::f16, {2}); }, "takes no bias",
             shape);
-    refusal([&](Matmul& m) { m.inner = m.outer = half; }, "outer is for derivatives", shape);
+    refusal([&](Matmul& m) { m.inner = m.outer = half; }, "only a derivative takes outer", shape);
     refusal([&](Matmul& m) { m.inner = half, m.derivative = true, m.outer = view(Dtype::f16, {4}); },
             "outer must have c's shape", shape);
     refusal([&](Matmul& m) { m.sums = view(Dtype::bf16, {2}); }, "sums must be f16 or f32, got bf16", dtype);

@@ -170,11 +170,12 @@ TEST_F(RuntimeConvolution, WithoutASharedCudartOwnKernelsComputeFromTheBeginning
     Trial t = trial(kCases[0], Dtype::bf16);
     EXPECT_EQ(cudnn_absence(stream), "") << "nothing has asked for it";
     EXPECT_FALSE(run(kCases[0], t));
-    EXPECT_THAT(cudnn_absence(stream), HasSubstr("no shared libcudart"));
+    EXPECT_THAT(cudnn_absence(stream), HasSubstr("can't find a shared libcudart"));
     headroom_cudnn_frontend::find_cudart("");
     EXPECT_FALSE(run(kCases[0], t));  // decided once
-    EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels: cuDNN: its frontend finds no shared libcudart"));
-    EXPECT_THAT(attention_library(stream), HasSubstr("no shared libcudart"));
+    EXPECT_THAT(convolution_library(stream),
+                HasSubstr("own kernels: cuDNN: its frontend can't find a shared libcudart"));
+    EXPECT_THAT(attention_library(stream), HasSubstr("can't find a shared libcudart"));
 }
 
 /// Where the loader's path has none, which the frontend looks at alone.
@@ -183,10 +184,11 @@ TEST_F(RuntimeConvolution, TheBuildsCudartIsOpenedForTheFrontend) {
     const CudnnGpu gpu{.capability = 90, .stream = device->native()};
     EXPECT_NO_THROW(open_cudnn(gpu, {HEADROOM_FAKE_CUDNN}, {"libnosuch.so.13", HEADROOM_FAKE_CUDART}));
     headroom_cudnn_frontend::find_cudart("libnosuch.so.13");
-    EXPECT_THAT([&] { open_cudnn(gpu, {HEADROOM_FAKE_CUDNN}, {"libnosuch.so.13"}); },
-                ::testing::ThrowsMessage<DeviceError>(
-                    AllOf(HasSubstr("no shared libcudart: CUDA's shared runtime can't be loaded (libnosuch.so.13: "),
-                          HasSubstr("install CUDA's runtime 1"), HasSubstr("CUDNN_FRONTEND_CUDART_LIB_NAME"))));
+    EXPECT_THAT(
+        [&] { open_cudnn(gpu, {HEADROOM_FAKE_CUDNN}, {"libnosuch.so.13"}); },
+        ::testing::ThrowsMessage<DeviceError>(
+            AllOf(HasSubstr("can't find a shared libcudart: CUDA's shared runtime can't be loaded (libnosuch.so.13: "),
+                  HasSubstr("install CUDA's runtime 1"), HasSubstr("CUDNN_FRONTEND_CUDART_LIB_NAME"))));
     headroom_cudnn_frontend::find_cudart("");
 }
 

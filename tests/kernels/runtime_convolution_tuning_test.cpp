@@ -204,7 +204,7 @@ TEST_F(RuntimeConvolutionTuning, TuningThatFailsChangesNothing) {
     EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
     EXPECT_THAT(convolution_library(stream), HasSubstr("frontend 1.32.0"));
     stream.compute.own_kernels = true;
-    EXPECT_EQ(convolution_library(stream), "own kernels, as ComputeOptions say");
+    EXPECT_EQ(convolution_library(stream), "own kernels, as ComputeOptions::own_kernels asks");
 }
 
 }  // namespace runtime_convolution_tuning_test

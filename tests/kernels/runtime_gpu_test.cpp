@@ -45,11 +45,12 @@ TEST(RuntimeGpu, IsAbsentForAReason) {
         return "";
     };
     constexpr int major = CUDART_VERSION / 1000, minor = CUDART_VERSION % 1000 / 10;
-    EXPECT_EQ(reason(0, 1), "cuda: there is no NVIDIA driver; install it, or use --device cpu");
-    EXPECT_EQ(reason(1000 * (major - 1) + 90, 1),
-              fmt::format("cuda: the NVIDIA driver supports CUDA {}.9, this program was built with {}.{}; update the "
-                          "driver",
-                          major - 1, major, minor));
+    EXPECT_EQ(reason(0, 1), "cuda: no NVIDIA driver was found; install it, or use --device cpu");
+    EXPECT_EQ(
+        reason(1000 * (major - 1) + 90, 1),
+        fmt::format("cuda: the NVIDIA driver supports CUDA {}.9, but this program was built with {}.{}; update the "
+                    "driver",
+                    major - 1, major, minor));
     EXPECT_EQ(reason(1000 * major, 0), "cuda: there is no GPU (no error); is CUDA_VISIBLE_DEVICES set?");
     fake_runtime::reset(0, 90, 1000 * major);  // of the same major version, which suffices
     EXPECT_EQ(cuda_device_count(), 1);

@@ -43,8 +43,8 @@ TEST_P(AdviceTest, ComesFromTheFigures) {
     EXPECT_EQ(report.repeated[0].pattern, "blocks.*");
     EXPECT_EQ(report.repeated[0].count, 8u);
     EXPECT_EQ(report.repeated[0].bytes, 8 * granule());
-    EXPECT_EQ(report.advice, "with this request " + format_bytes(18 * granule()) + " would be live, " +
-                                 format_bytes(2 * granule()) + " too much: give buffers back or ask for at most " +
+    EXPECT_EQ(report.advice, "this request would make " + format_bytes(18 * granule()) + " live, " +
+                                 format_bytes(2 * granule()) + " too much: free buffers first or ask for at most " +
                                  std::to_string(4 * granule()) + " bytes or set a limit of " +
                                  std::to_string(18 * granule()) + " bytes for it");
     EXPECT_THAT(report.to_string(), HasSubstr(report.advice));

@@ -70,7 +70,7 @@ TEST_F(CudaDriverErrors, ACallThatFailsSaysWhatItWasAndWhatItMeans) {
 TEST_F(CudaDriverErrors, AStreamThatWasNotGivenIsNamed) {
     const auto driver = open_fake_cuda(0, 2);
     const EventHandle event = driver->record(1);
-    const std::string told = "CUDA device 0 (Fake GPU): there is no stream 2; make_cuda_driver was given 2";
+    const std::string told = "CUDA device 0 (Fake GPU): stream 2 does not exist; make_cuda_driver was given 2 streams";
     EXPECT_EQ(error_of([&] { driver->record(2); }), told);
     EXPECT_EQ(error_of([&] { driver->wait(2, event); }), told);
     driver->destroy_event(event);
@@ -87,7 +87,7 @@ TEST_F(CudaDriverErrors, TheNextErrorTellsOfACallThatMayNotThrow) {
     EXPECT_EQ(
         error_of([&] { driver->create(); }),
         "CUDA device 0 (Fake GPU): cuMemCreate of 2097152 bytes failed: CUDA_ERROR_INVALID_VALUE (invalid argument); "
-        "cuMemUnmap had failed before: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+        "before that, cuMemUnmap failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
     driver->unmap(address, 1);
     driver->destroy(pages[0]);
     driver->release(address, kPage);
@@ -98,14 +98,14 @@ TEST_F(CudaDriverErrors, SaysWhyThereIsNoDevice) {
                 AllOf(StartsWith("CUDA: the driver library can't be loaded (libnot-there.so.1: "),
                       HasSubstr("install NVIDIA's driver 440.33 or newer, or use the CPU")));
     EXPECT_THAT(error_of([] { make_cuda_driver({.library = "libm.so.6"}); }),
-                AllOf(StartsWith("CUDA: the driver library (libm.so.6) has no cuDriverGetVersion; "),
+                AllOf(StartsWith("CUDA: the driver library (libm.so.6) lacks the function cuDriverGetVersion; "),
                       HasSubstr("install NVIDIA's driver")));
     fake_cuda::reset({.version = 10010});
     EXPECT_EQ(error_of([] { open_fake_cuda(); }),
-              "CUDA: the driver is one for CUDA 10.1, older than 10.2; install driver 440.33 or newer");
+              "CUDA: the driver supports CUDA 10.1, but 10.2 is needed; install driver 440.33 or newer");
     fake_cuda::reset({.devices = 0});
     EXPECT_EQ(error_of([] { open_fake_cuda(); }),
-              "CUDA: no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU");
+              "CUDA: no GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU");
     fake_cuda::reset();
     fake_cuda::fail("cuInit", CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
     EXPECT_EQ(
@@ -116,12 +116,12 @@ TEST_F(CudaDriverErrors, SaysWhyThereIsNoDevice) {
 
 TEST_F(CudaDriverErrors, SaysWhyThisDeviceIsNotTheOne) {
     EXPECT_EQ(error_of([] { open_fake_cuda(1); }),
-              "CUDA: there is no device 1; 1 is visible, counted from 0: look at CUDA_VISIBLE_DEVICES");
+              "CUDA: device 1 does not exist; 1 is visible, numbered from 0: check CUDA_VISIBLE_DEVICES");
     fake_cuda::reset({.devices = 2});
-    EXPECT_THAT(error_of([] { open_fake_cuda(-1); }), HasSubstr("there is no device -1; 2 are visible"));
+    EXPECT_THAT(error_of([] { open_fake_cuda(-1); }), HasSubstr("device -1 does not exist; 2 are visible"));
     fake_cuda::reset({.virtual_memory = false});
     EXPECT_EQ(error_of([] { open_fake_cuda(); }),
-              "CUDA device 0 (Fake GPU) has no virtual memory management, which the allocator is built on; use another "
+              "CUDA device 0 (Fake GPU) has no virtual memory management, which the allocator needs; use another "
               "GPU or the CPU");
     fake_cuda::reset({.granularity = 3 << 20});
     EXPECT_THAT(error_of([] { open_fake_cuda(); }), HasSubstr("granularity of 3145728 bytes is not a power of two"));

@@ -76,10 +76,10 @@ TEST_F(PinnedPoolOnCuda, OutOfMemoryComesAfterAllWasTried) {
         pool.allocate(64 << 10);
         FAIL() << "there is no room for it";
     } catch (const OutOfMemory& error) {
-        EXPECT_EQ(std::string(error.what()),
-                  "out of memory: 65.5 kB (65.5 kB rounded up) of page-locked host memory for CUDA device 0 (Fake GPU) "
-                  "were refused by the driver, with 4096 B in use; use fewer or smaller staging buffers, give them "
-                  "back earlier");
+        EXPECT_EQ(
+            std::string(error.what()),
+            "out of memory: 65.5 kB (65.5 kB rounded up) of page-locked host memory for CUDA device 0 (Fake GPU) "
+            "were refused by the driver, with 4096 B in use; use fewer or smaller staging buffers, free them earlier");
     }
     EXPECT_EQ(pool.statistics().held(), 4096u);
     EXPECT_TRUE(pool.allocate(32 << 10));

@@ -138,7 +138,7 @@ TEST_P(DeviceMemoryTest, LeavesAReserveToOthers) {
 TEST_P(DeviceMemoryTest, RefusesAReserveThatLeavesLessThanAPage) {
     const std::size_t reserve = properties().total_bytes - granule() + 1;
     EXPECT_THAT([&] { DeviceMemory(driver(), {.reserve = reserve}); },
-                throws<Error>(fmt::format("memory reserve: {} of the ", reserve), "less than a page is left"));
+                throws<Error>(fmt::format("memory reserve: {} of the ", reserve), "which leaves less than a page"));
 }
 
 TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {

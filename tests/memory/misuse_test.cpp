@@ -42,7 +42,7 @@ TEST_P(MisuseTest, ExplainsCategoriesThatCannotBeToldApart) {
         return message([&] { DeviceMemory(driver(), {.categories = categories}); });
     };
     EXPECT_EQ(refused({{"weights"}, {"cache"}, {"weights"}}),
-              "device memory: 3 categories with 2 different names; give at most 7, each another name");
+              "device memory: got 3 categories with 2 different names; give at most 7, each with a name of its own");
     EXPECT_THAT(refused({{"weights"}, {""}}), HasSubstr("2 categories with 1 different"));
     EXPECT_THAT(refused({{"a"}, {"b"}, {"c"}, {"d"}, {"e"}, {"f"}, {"g"}, {"h"}}), HasSubstr("at most 7"));
 }
@@ -54,12 +54,12 @@ TEST_P(MisuseTest, NamesABlockThatIsGivenBackTwice) {
     const Allocation block = memory.allocate(1000, 0, {.path = memory.intern("blocks.3.mlp")});
     memory.deallocate(block.handle);
     const MemoryStatistics before = memory.statistics();
-    const auto names_it = AllOf(HasSubstr("given back before"), HasSubstr("1000 bytes"), HasSubstr("blocks.3.mlp"),
+    const auto names_it = AllOf(HasSubstr("was already freed"), HasSubstr("1000 bytes"), HasSubstr("blocks.3.mlp"),
                                 HasSubstr(properties().name));
     EXPECT_THAT(message([&] { memory.deallocate(block.handle); }), AllOf(names_it, HasSubstr("deallocate")));
     EXPECT_THAT(message([&] { memory.record_use(block.handle, 1); }), AllOf(names_it, HasSubstr("record_use")));
     memory.trim();
-    EXPECT_THAT(message([&] { memory.deallocate(block.handle); }), HasSubstr("given back before"));
+    EXPECT_THAT(message([&] { memory.deallocate(block.handle); }), HasSubstr("was already freed"));
     EXPECT_EQ(memory.statistics().allocated, before.allocated);
     EXPECT_EQ(memory.statistics().requested, before.requested);
 }
@@ -72,7 +72,7 @@ TEST_P(MisuseTest, StopsADoubleFreeOfABlockThatIsPartOfAnother) {
     memory.deallocate(second.handle);
     const Allocation both = memory.allocate(granule(), 0, {});  // the two have merged
     ASSERT_EQ(both.data, first.data);
-    EXPECT_THAT(message([&] { memory.deallocate(second.handle); }), HasSubstr("part of other memory now"));
+    EXPECT_THAT(message([&] { memory.deallocate(second.handle); }), HasSubstr("is now part of another block"));
     EXPECT_EQ(memory.statistics().allocated, granule());
 }
 
@@ -85,7 +85,7 @@ TEST_P(MisuseTest, StopsAPointerThatIsNoBlockOfThisMemory) {
     auto* const inside = reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(own.handle) + 8);
     for (Block* block : {stranger.handle, reinterpret_cast<Block*>(&nothing), reinterpret_cast<Block*>(own.data),
                          inside, reinterpret_cast<Block*>(std::uintptr_t{16})}) {
-        const auto says_so = AllOf(HasSubstr("is no block of the"), HasSubstr(properties().name));
+        const auto says_so = AllOf(HasSubstr("is not a block of the"), HasSubstr(properties().name));
         EXPECT_THAT(message([&] { memory.deallocate(block); }), says_so);
         EXPECT_THAT(message([&] { memory.record_use(block, 1); }), says_so);
     }
@@ -103,7 +103,8 @@ TEST_P(MisuseTest, ExplainsAnUnknownStreamPathCategoryOrPool) {
     EXPECT_THAT(message([&] { memory.record_use(block.handle, 64); }), HasSubstr("stream 64"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {.path = 1}); }), HasSubstr("path number 1"));
     EXPECT_THAT(message([&] { memory.path(1); }), HasSubstr("path: 1"));
-    EXPECT_THAT(message([&] { memory.allocate(1, 0, {.category = 8}); }), HasSubstr("category 8 is beyond the 7"));
+    EXPECT_THAT(message([&] { memory.allocate(1, 0, {.category = 8}); }),
+                HasSubstr("category 8 is out of range, a DeviceMemory has at most 7"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {}, 5); }), HasSubstr("pool 5"));
     EXPECT_THAT(message([&] { memory.close_pool(5); }), HasSubstr("pool 5"));
     const PoolId pool = memory.open_pool();
@@ -135,7 +136,7 @@ TEST_P(MisuseTest, StopsAtABufferThatOutlivesItsMemory) {
         }
         use(buffer);
     };
-    const char* const named = "a buffer of 4321 bytes was used after the end of its memory";
+    const char* const named = "a buffer of 4321 bytes was used after its DeviceMemory was destroyed";
     EXPECT_DEATH(outlive([](Buffer& buffer) { buffer.reset(); }), named);
     const auto record_use = [](Buffer& buffer) {
         fmt::print(stderr, "{}\n", message([&] { buffer.record_use(1); }));

@@ -220,10 +220,9 @@ TEST(AddressesThatRunOut, MustBeThereToBeginWith) {
         DeviceMemory memory(make_simulated_driver(options));
         FAIL() << "no block can have an address";
     } catch (const DeviceError& error) {
-        EXPECT_STREQ(
-            error.what(),
-            "nowhere: 0 bytes of addresses are less than a page of 4096; set address_bytes to what one pool of "
-            "blocks may reserve");
+        EXPECT_STREQ(error.what(),
+                     "nowhere: address_bytes is 0, less than a page of 4096 bytes; set it to the addresses that one "
+                     "pool may reserve");
     }
 }
 

@@ -72,7 +72,7 @@ void check_sums(const MemoryReport& report) {
         reserved += figure(text, reason);
     }
     EXPECT_EQ(reserved, figure(text, "reserved"));
-    EXPECT_EQ(figure(text, "free") + figure(text, "of others") + figure(text, "reserved"),
+    EXPECT_EQ(figure(text, "free") + figure(text, "used by others") + figure(text, "reserved"),
               figure(text, "Device, total"));
     EXPECT_EQ(figure(text, "not reserved yet") + figure(text, "reserved"), figure(text, "Limit"));
     std::size_t paths = figure(text, "(all others)");
@@ -204,18 +204,18 @@ TEST_P(OutOfMemoryTest, SaysWhatTheWholeProgramNeedsIfThatIsKnown) {
     report.whole_limit = 5 * granule();
     report.advice = "do it";
     const std::string text = report.to_string();
-    const std::string rest =
-        text.substr(text.find("The whole program, where nothing limits it: its peak is at states"));
+    const std::string rest = text.substr(text.find("The whole program without a limit: its peak is at states"));
     EXPECT_EQ(figure(rest, "live at the peak"), 9 * granule());
     EXPECT_EQ(figure(rest, "states"), 3 * granule());
     EXPECT_EQ(figure(rest, "reserved"), 3 * granule());
     EXPECT_EQ(figure(rest, "a limit that suffices"), 5 * granule());
     EXPECT_EQ(figure(rest, "layer.3"), 3 * granule());
-    EXPECT_THAT(OutOfMemory(report).what(), EndsWith(" reserved); in all " + format_bytes(9 * granule()) +
-                                                     " are needed at once, at states of layer.3; do it"));
+    EXPECT_THAT(OutOfMemory(report).what(),
+                EndsWith(" reserved); the whole program needs " + format_bytes(9 * granule()) +
+                         " at once, at states of layer.3; do it"));
     report.whole->allocated = 8 * granule();
     EXPECT_EQ(
-        std::string(OutOfMemory(report).what()).find(", which would fit if free memory were in one piece; do it") !=
+        std::string(OutOfMemory(report).what()).find(", which would fit if free memory were not fragmented; do it") !=
             std::string::npos,
         report.rehearsal);
 }

@@ -127,7 +127,7 @@ TEST_P(PinnedPoolTest, OutOfMemoryNamesTheFiguresAndChangesNothing) {
             std::string(error.what()),
             "out of memory: 40.0 kB (65.5 kB rounded up) of page-locked host memory for " + properties().name +
                 " do not fit into the limit of 65.5 kB, with 32.8 kB in use; use fewer or smaller staging buffers, "
-                "give them back earlier, raise the limit");
+                "free them earlier, raise the limit");
         const MemoryReport& report = error.report();
         EXPECT_EQ(report.requested, 40'000u);
         EXPECT_EQ(report.rounded, 65'536u);

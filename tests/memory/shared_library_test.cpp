@@ -59,8 +59,9 @@ TEST(SharedLibrary, IsNoOtherThanTheFileThatTheVariableNames) {
 TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {
     const SharedLibrary library("the library", {"libm.so.6"}, "install another");
     void (*function)() = nullptr;
-    EXPECT_THAT([&] { library.find(function, "no_such_function"); },
-                ThrowsMessage<DeviceError>("the library (libm.so.6) has no no_such_function; install another"));
+    EXPECT_THAT(
+        [&] { library.find(function, "no_such_function"); },
+        ThrowsMessage<DeviceError>("the library (libm.so.6) lacks the function no_such_function; install another"));
     EXPECT_EQ(function, nullptr);
 }
 

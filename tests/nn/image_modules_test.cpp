@@ -47,7 +47,7 @@ TEST_F(ImageModules, AreNamedByErrors) {
         [&] {
             pool(image({1, 2, 1, 4}));
         },
-        throws<ShapeError>("max_pool2d: the kernel reaches over 2 rows, more than x [1, 2, 1, 4]", "in features.3"));
+        throws<ShapeError>("max_pool2d: the kernel spans 2 rows, more than x [1, 2, 1, 4]", "in features.3"));
 }
 
 TEST_F(ImageModules, NeedAmountsInPairs) {

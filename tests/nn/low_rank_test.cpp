@@ -220,7 +220,7 @@ TEST(LowRank, Misuse) {
     EXPECT_FALSE(layer.adapter);
     add_low_rank(layer, Path(parameters) / "one");
     EXPECT_THAT([&] { add_low_rank(layer, Path(parameters) / "two"); },
-                throws<Error>("low_rank: layer has an adapter already"));
+                throws<Error>("low_rank: layer already has an adapter"));
     const Tensor x = context.from_host(std::vector<float>(4), {1, 4});
     layer.adapter = [](const Tensor& of) { return of; };
     EXPECT_THAT([&] { layer(x); }, throws<ShapeError>("[1, 4]", "in layer"));

@@ -43,7 +43,7 @@ TEST_F(Modules, AreMadeOfParameters) {
     EXPECT_EQ(net(ids({0, 4}), Shape{2, 4}).shape(), (Shape{2, 3}));
     EXPECT_NE(parameters.find("out.weight"), nullptr);
     const Net other = std::move(net);
-    EXPECT_THAT([&] { net(ids({0}), Shape{1, 4}); }, throws<Error>("module: it was moved elsewhere"));
+    EXPECT_THAT([&] { net(ids({0}), Shape{1, 4}); }, throws<Error>("module: this module was moved from"));
 }
 
 TEST_F(Modules, SayThatTheyOutliveTheirParameters) {
@@ -51,8 +51,8 @@ TEST_F(Modules, SayThatTheyOutliveTheirParameters) {
     const Net net(*parameters);
     net(ids({0, 4}), Shape{2, 4});
     parameters.reset();
-    EXPECT_THAT([&] { net(ids({0, 4}), Shape{2, 4}); }, throws<Error>("module: it outlives its Parameters"));
-    EXPECT_THAT([&] { net.training(); }, throws<Error>("module: it outlives its Parameters"));
+    EXPECT_THAT([&] { net(ids({0, 4}), Shape{2, 4}); }, throws<Error>("module: the module outlived its Parameters"));
+    EXPECT_THAT([&] { net.training(); }, throws<Error>("module: the module outlived its Parameters"));
 }
 
 TEST_F(Modules, AreNamedByErrorsOnceTheInnermost) {

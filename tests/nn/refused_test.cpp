@@ -132,11 +132,11 @@ TEST_P(Refused, ARehearsalSaysWhatAllOfItNeedsAndALimitThatSuffices) {
         ASSERT_TRUE(report.whole);
         EXPECT_EQ(*report.whole, needed);
         const std::string line = OutOfMemory(report).what();
-        EXPECT_THAT(line, HasSubstr("; in all " + format_bytes(needed.allocated) + " are needed at once, at " +
+        EXPECT_THAT(line, HasSubstr("; the whole program needs " + format_bytes(needed.allocated) + " at once, at " +
                                     needed.purpose));
         const bool pieces = needed.allocated <= report.usable();
         in_pieces += pieces ? 1 : 0;
-        EXPECT_EQ(line.find("would fit if free memory were in one piece") != line.npos, pieces) << line;
+        EXPECT_EQ(line.find("would fit if free memory were not fragmented") != line.npos, pieces) << line;
         EXPECT_THAT(line, HasSubstr(fmt::format("a limit of {} bytes suffices", report.whole_limit)));
         EXPECT_GT(report.whole_limit, limit);
         EXPECT_LE(report.whole_limit, needed.reserved);
@@ -174,10 +174,9 @@ TEST_P(Refused, ARunClaimsNothingOfWhatWouldHaveComeLater) {
             const std::size_t grows = report.statistics.allocated + report.rounded - fixed;
             const std::size_t left = report.usable() - fixed;
             EXPECT_THAT(report.advice, HasSubstr(format_bytes(grows) + " grow with the micro-batch"));
-            EXPECT_EQ(report.advice.find("in pieces") != std::string::npos, grows <= left);
-            EXPECT_THAT(report.advice,
-                        HasSubstr(grows > left ? format_bytes(grows - left) + " more than there is room for"
-                                               : format_bytes(left) + " that are left are in pieces"));
+            EXPECT_EQ(report.advice.find("fragmented") != std::string::npos, grows <= left);
+            EXPECT_THAT(report.advice, HasSubstr(grows > left ? format_bytes(grows - left) + " more than fits"
+                                                              : format_bytes(left) + " that are left are in pieces"));
             EXPECT_EQ(report.advice.find("live in") == std::string::npos, report.repeated.empty());
             if (!report.repeated.empty()) {
                 EXPECT_THAT(report.advice, HasSubstr(fmt::format("live in \"{}\"", report.repeated.front().pattern)));

@@ -120,7 +120,7 @@ TEST_F(TrainingCheckpoint, HasTheParametersForAnotherTraining) {
     saved.save(path);
     std::vector<NamedArray> wanted = other.generator.parameters.state_dict().arrays;
     EXPECT_THAT([&] { files::load_arrays(files::SafetensorsFile(path), other.context, wanted); },
-                throws<Error>("holds critic.down.bias, which the model has not; tensors that differ: 4;"));
+                throws<Error>("has critic.down.bias, which the model lacks; tensors that differ: 4;"));
     const auto is_critic = [](std::string_view name) { return name.starts_with("critic."); };
     const files::LoadReport report =
         files::load_arrays(files::SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
@@ -194,7 +194,7 @@ TEST_F(TrainingCheckpoint, HoldsPartsOfTheProgramsOwn) {
 TEST_F(TrainingCheckpoint, IsNotSavedWithinAStep) {
     Training training(1);
     training.generator_steps.accumulate([&] { return training.generator.loss(0, 8); });
-    EXPECT_THAT([&] { training.save(path); }, throws<Error>("step or reset first"));
+    EXPECT_THAT([&] { training.save(path); }, throws<Error>("call step() or reset() first"));
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 

@@ -76,7 +76,7 @@ TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableCanBeReadAlone) {
     EXPECT_EQ(context.tape().size(), 0u);
     EXPECT_GT(survivor.item(), 0.0);
     const auto again = [&] { accumulator.accumulate([&] { return Loss(survivor, 16); }); };
-    EXPECT_THAT(again, throws<Error>("accumulator: the loss was used up"));
+    EXPECT_THAT(again, throws<Error>("accumulator: an earlier backward consumed the loss"));
     accumulator.accumulate([&] { return micro_batch(0); });
     accumulator.step(0.01);
 }

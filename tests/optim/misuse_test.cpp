@@ -65,10 +65,10 @@ TEST_F(OptimMisuse, CountsAtTheEndOfTheirRangeAreRefused) {
         return [&optimizer, steps, calls] { optimizer.restore({{"sgd.steps", steps}, {"sgd.calls", calls}}); };
     };
     for (const char* count : {"9223372036854775807", "4611686018427387905", "-1"}) {
-        EXPECT_THAT(restore(count, count), throws<Error>("\"sgd.steps\" is", count, "at least 0 and at most 2^62"));
+        EXPECT_THAT(restore(count, count), throws<Error>("\"sgd.steps\" is", count, "must be from 0 to 2^62"));
         EXPECT_THAT(restore("1", count), throws<Error>("\"sgd.calls\" is", count));
     }
-    EXPECT_THAT(restore("2", "1"), throws<Error>("calls must not be below that of steps, got 1 and 2"));
+    EXPECT_THAT(restore("2", "1"), throws<Error>("calls must be at least steps, got 1 calls and 2 steps"));
     restore("4611686018427387904", "4611686018427387904")();
     EXPECT_EQ(optimizer.steps(), std::int64_t{1} << 62);
 }
@@ -79,11 +79,11 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
     Sgd optimizer(model.parameters, {.momentum = 0.9});
     GradientAccumulator accumulator(model.parameters, optimizer);
     const std::vector<std::pair<std::function<void()>, const char*>> calls{
-        {[&] { optimizer.step(0.1); }, "call fill_unreached() before"},
-        {[&] { gradient_norm(model.parameters); }, "call fill_unreached() before"},
+        {[&] { optimizer.step(0.1); }, "call fill_unreached() first"},
+        {[&] { gradient_norm(model.parameters); }, "call fill_unreached() first"},
         {[&] { optimizer.restore({}); }, "lacks \"sgd.steps\""},
         {[&] { accumulator.restore({}); }, "lacks \"accumulator"},
-        {[&] { accumulator.step(0.1); }, "nothing to step with"},
+        {[&] { accumulator.step(0.1); }, "step has no gradients"},
         {[&] { accumulator.result(); }, "before the first step"},
         {[&] { accumulator.results(-1); }, "leave must be at least 0, got -1"},
         {[&] { context.restore({}); }, "lacks \"random.seed\""},
@@ -91,7 +91,7 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
              LossScale().set_state({NAN, 0});
          },
          ""},
-        {[&] { context.policy("**", Policy::Function()); }, "empty function"},
+        {[&] { context.policy("**", Policy::Function()); }, "the function is empty"},
     };
     for (const auto& [call, text] : calls) EXPECT_THAT(call, throws<Error>(text));
     EXPECT_EQ(accumulator.results().size(), 0u);
@@ -113,7 +113,7 @@ TEST_F(OptimMisuse, AStepWithoutTheGradientOfOneParameterNamesIt) {
     ASSERT_THAT(parameters.segments(), SizeIs(1));
     backward(sum(reached));
     EXPECT_THAT([&] { optimizer.step(0.1); },
-                throws<Error>("sgd: missed has no gradient; call fill_unreached() before"));
+                throws<Error>("sgd: missed has no gradient; call fill_unreached() first"));
     EXPECT_THAT([&] { gradient_norm(parameters); }, throws<Error>("gradient norm: missed has no gradient"));
     EXPECT_EQ(optimizer.steps(), 0);
     parameters.fill_unreached();
@@ -134,7 +134,7 @@ TEST_F(OptimMisuse, AStepWhoseLossesReachNoneOfItsParametersIsRefused) {
         const auto of = [](const Tensor& reached) { return [&reached] { return Loss(sum(reached), 8.0); }; };
         for (int i = 0; i < 2; ++i) accumulator.accumulate(of(other));
         EXPECT_THAT([&] { accumulator.step(0.1); },
-                    throws<Error>("accumulator: the losses of this step reach none of the trained parameters" +
+                    throws<Error>("accumulator: the losses of this step depend on none of the trained parameters" +
                                   std::string(name.empty() ? ";" : " of critic;")));
         EXPECT_EQ(optimizer.steps(), 0);
         EXPECT_EQ(weight.to_vector<float>(), std::vector<float>(8, 1.0f));
@@ -151,9 +151,10 @@ TEST_F(OptimMisuse, AMicroBatchLeavesItsAccumulatorAlone) {
     GradientAccumulator accumulator(model.parameters, optimizer);
     const StateValues saved = accumulator.state_dict().values;
     const std::vector<std::pair<std::function<void()>, const char*>> calls{
-        {[&] { accumulator.step(0.1); }, "step was called by a micro-batch of this accumulator"},
-        {[&] { accumulator.reset(); }, "reset was called by a micro-batch"},
-        {[&] { accumulator.accumulate([&] { return model.loss(0, 8); }); }, "accumulate was called by a micro-batch"},
+        {[&] { accumulator.step(0.1); }, "step was called inside a micro-batch of this accumulator"},
+        {[&] { accumulator.reset(); }, "reset was called inside a micro-batch"},
+        {[&] { accumulator.accumulate([&] { return model.loss(0, 8); }); },
+         "accumulate was called inside a micro-batch"},
         {[&] { accumulator.state_dict(); }, "saving"},
         {[&] { accumulator.restore(saved); }, "resuming"},
     };

@@ -77,7 +77,7 @@ TEST(MovingAverageCuda, WeightsThatAreNotBackAreNoLongerTrained) {
                 return std::string(error.what());
             }
         };
-        const char* const reason = "or after one that could not put the weights back: the averages are in their place";
+        const char* const reason = "or after it failed to put the weights back: the averages are in their place";
         EXPECT_THAT(refused([&] { optimizer.step(0.05); }), ::testing::EndsWith(reason));
         EXPECT_THAT(refused([&] { average.update(); }), ::testing::EndsWith(reason));
         EXPECT_THAT(refused([&] { average.evaluate([] {}); }), ::testing::EndsWith(reason));

@@ -144,7 +144,7 @@ TEST(MovingAverage, RefusesToLoseAStepOrValues) {
     const Parameter& parameter = training.model.parameters.all()[0];
     MovingAverage second(training.model.parameters);
     training.average.evaluate([&] {
-        constexpr const char* where = " is not possible inside of MovingAverage::evaluate";
+        constexpr const char* where = " is not possible inside MovingAverage::evaluate";
         const std::vector<double> averages = training.model.values();
         const auto refused = [&](const char* what, const auto& work) {
             EXPECT_THAT(error_of(work), HasSubstr(std::string(what) + where));

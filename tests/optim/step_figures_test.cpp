@@ -138,10 +138,10 @@ TEST(StepFigures, Misuse) {
         });
     };
     EXPECT_THAT([&] { tell("input", training.context); },
-                throws<Error>("there is no figure \"input\"; its options name inputs, again"));
-    EXPECT_THAT([&] { tell("inputs", other); }, throws<Error>("the tensors are of two contexts"));
+                throws<Error>("unknown figure \"input\"; the options name inputs, again"));
+    EXPECT_THAT([&] { tell("inputs", other); }, throws<Error>("the tensors belong to two contexts"));
     EXPECT_THAT([&] { training.accumulator.figure("inputs", training.model.loss(0, 4)); },
-                throws<Error>("the figure \"inputs\" is of a micro-batch; tell it from within one"));
+                throws<Error>("the figure \"inputs\" belongs to a micro-batch; report it inside one"));
     EXPECT_THAT(
         [] {
             Training(false, {.figures = {"a", "b", "a"}});

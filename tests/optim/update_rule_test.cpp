@@ -182,12 +182,12 @@ TEST(UpdateRules, RefuseNumbersThatCannotBeAndGroupsOfTheirOwn) {
     EXPECT_THAT([] { sgd_rule({.momentum = 1}); }, test::throws<Error>("sgd: momentum must be"));
     EXPECT_THAT([] { adamw_rule({.epsilon = 0}); }, test::throws<Error>("adamw: epsilon must be above 0"));
     EXPECT_THAT([] { sgd_rule({.groups = {{.pattern = "up.*"}}}); },
-                test::throws<Error>("sgd: the rule of a group has no groups; give them to the optimizer"));
+                test::throws<Error>("sgd: a group's rule can't have groups; give them to the optimizer"));
     EXPECT_THAT([] { adamw_rule({.groups = {{.pattern = "up.*"}}}); },
-                test::throws<Error>("adamw: the rule of a group has no groups; give them to the optimizer"));
+                test::throws<Error>("adamw: a group's rule can't have groups; give them to the optimizer"));
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
-    EXPECT_THAT([&] { Optimizer(model.parameters, nullptr); }, test::throws<Error>("an optimizer needs a rule"));
+    EXPECT_THAT([&] { Optimizer(model.parameters, nullptr); }, test::throws<Error>("optimizer: the rule is null"));
 }
 
 }  // namespace update_rule_test

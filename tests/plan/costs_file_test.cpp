@@ -80,14 +80,14 @@ TEST_F(CostsFile, AreOfOneMachine) {
     write_costs(file_, costs, Machine::of(two));
     EXPECT_NO_THROW(read_on(two));
     EXPECT_THAT([&] { read_on({.threads = 4}); },
-                ThrowsMessage<FileError>(AllOf(HasSubstr("2 threads, and this is "), HasSubstr("4 threads"))));
+                ThrowsMessage<FileError>(AllOf(HasSubstr("2 threads, but this machine is "), HasSubstr("4 threads"))));
     EXPECT_THROW(read_on(simulated), FileError);
     write_costs(file_, costs, {"an abacus", 2, "1"});
     EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured on an abacus, 2 threads")));
     Machine older = Machine::of(two);
     older.build = "0.0.9";
     write_costs(file_, costs, older);
-    EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured by Headroom 0.0.9, and this is ")));
+    EXPECT_THAT([&] { read_on(two); }, ThrowsMessage<FileError>(HasSubstr("measured by Headroom 0.0.9, but this is ")));
     write_costs(file_, costs, {"NVIDIA A100", 0, "0.0.9"});
     EXPECT_THROW(read_on(simulated), FileError) << "for any GPU, too";
     write_costs(file_, costs, Machine::of(card));
@@ -114,12 +114,13 @@ TEST_F(CostsFile, AreRefusedWhereTheyAreDamaged) {
     };
     for (const char* const version : {"0", "2"}) {
         EXPECT_THAT(with("\"headroom_costs\": 1", std::string("\"headroom_costs\": ") + version),
-                    ThrowsMessage<FileError>(HasSubstr("another version")));
+                    ThrowsMessage<FileError>(HasSubstr("the version is not supported")));
     }
     EXPECT_THAT(with("\"forward_seconds\":1", "\"forward_seconds\":-1"),
-                ThrowsMessage<FileError>(HasSubstr("below 0")));
+                ThrowsMessage<FileError>(HasSubstr("must be at least 0")));
     EXPECT_THAT(with("\"half\"", "\"hall\""), ThrowsMessage<FileError>(HasSubstr("half")));
-    EXPECT_THAT(with(whole.substr(whole.size() / 2), ""), ThrowsMessage<FileError>(HasSubstr("not costs")));
+    EXPECT_THAT(with(whole.substr(whole.size() / 2), ""),
+                ThrowsMessage<FileError>(HasSubstr("not a valid file of costs")));
 }
 
 }  // namespace costs_file_test

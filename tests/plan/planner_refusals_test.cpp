@@ -30,7 +30,7 @@ TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
             return error.what();
         }
     };
-    EXPECT_THAT(error_of([](Context& dry) { dry.scalar(1) + dry.scalar(2); }), HasSubstr("runs backward"));
+    EXPECT_THAT(error_of([](Context& dry) { dry.scalar(1) + dry.scalar(2); }), HasSubstr("must run backward"));
     EXPECT_THAT(error_of([](Context& dry) {
                     Parameters parameters(dry);
                     nn::Gpt model(parameters, small_gpt());
@@ -73,7 +73,7 @@ void train_layers(Context& dry, std::int64_t batch, bool second, bool tanh_first
 }
 
 TEST(Planner, RefusesWorkloadsThatRecordAnotherProgramLater) {
-    constexpr const char* kAnother = "does the same each time, and this one records another program: its op ";
+    constexpr const char* kAnother = "must do the same each time, but its program changed: its op ";
     EXPECT_EQ(error_of_calls([](Context& dry, const MicroBatching& division, int) {
                   train_layers(dry, division.batch, true, true);
               }),
@@ -82,11 +82,11 @@ TEST(Planner, RefusesWorkloadsThatRecordAnotherProgramLater) {
         EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, division.batch, call < from, true);
                     }),
-                    AllOf(HasSubstr(kAnother), HasSubstr("linear in last, and here it is sum")));
+                    AllOf(HasSubstr(kAnother), HasSubstr("linear in last, but here it is sum")));
         EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, division.batch, true, call < from);
                     }),
-                    AllOf(HasSubstr(kAnother), HasSubstr("tanh, and here it is relu")));
+                    AllOf(HasSubstr(kAnother), HasSubstr("tanh, but here it is relu")));
         EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching& division, int call) {
                         train_layers(dry, call < from ? division.batch : 7, true, true);
                     }),
@@ -123,7 +123,7 @@ TEST(Planner, RefusesWorkloadsThatKeepTensors) {
                     train_small_gpt(dry, division);
                     kept.push_back(dry.scalar(1));
                 }),
-                HasSubstr("1 tensor value of the dry context are kept beyond the program's end"));
+                HasSubstr("1 tensor value of the dry context outlived the program"));
     ASSERT_EQ(kept.size(), 1u);
     EXPECT_THAT(error_of_calls([&](Context& dry, const MicroBatching&, int) {
                     kept.push_back(dry.scalar(1));

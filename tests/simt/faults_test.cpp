@@ -118,7 +118,7 @@ TEST(Faults, ShapesThatNoGpuRunsAreRefused) {
     EXPECT_NO_THROW(kernels::device::launch(gpu, {.x = 0}, kernel));
     EXPECT_NO_THROW(kernels::device::launch(gpu, {.threads = 64}, Small{}));
     EXPECT_THAT([&] { kernels::device::launch(gpu, {.threads = 96}, Small{}); },
-                testing::ThrowsMessage<ShapeError>(HasSubstr("96 threads per block, where the kernel takes 64")));
+                testing::ThrowsMessage<ShapeError>(HasSubstr("96 threads per block, but the kernel takes at most 64")));
 }
 
 }  // namespace faults_test

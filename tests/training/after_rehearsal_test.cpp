@@ -105,7 +105,7 @@ TEST(AfterRehearsal, WhyNoPlanIsForItIsSaid) {
     };
     const MemoryPeak whole = rehearsed_on(kGpu, kOptions).peak;
     EXPECT_THAT(advice(gpu_of(kGpu), whole.reserved / 2, whole, growing, kOptions, "more"),
-                HasSubstr("no plan is for it (a plan is for a workload that does the same each time"));
+                HasSubstr("no plan is for it (planner: the workload must do the same each time"));
 }
 
 TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {

@@ -82,7 +82,7 @@ TEST(IdlePolicies, AreSaidOnce) {
 
 TEST(IdlePolicies, OfNoModuleAreRefused) {
     EXPECT_THAT([] { trainer({"block.*"}).rehearse(Context::cpu({.threads = 1}).profile()); },
-                ThrowsMessage<Error>(HasSubstr("policy: the pattern \"block.*\" fits no module")));
+                ThrowsMessage<Error>(HasSubstr("policy: the pattern \"block.*\" matches no module")));
 }
 
 }  // namespace idle_policies_test

@@ -42,7 +42,8 @@ TEST(Reach, ALossThatReachesNoneOfTheParametersIsRefused) {
             EXPECT_THAT([&] { rehearses ? void(trainer.rehearse(context.profile())) : void(trainer.run(context)); },
                         ThrowsMessage<Error>(HasSubstr(text)));
         };
-        expect_refused(task<Elsewhere>(), "accumulator: the losses of this step reach none of the trained parameters");
+        expect_refused(task<Elsewhere>(),
+                       "accumulator: the losses of this step depend on none of the trained parameters");
         expect_refused(task<Frozen>(), "accumulator: the loss depends on no trained parameter (all frozen");
     }
 }

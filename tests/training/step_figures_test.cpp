@@ -118,8 +118,8 @@ TEST(TaskFigures, NamesThatAreUnknownTakenOrTwiceAreRefused) {
         Context context = Context::cpu({.threads = 1});
         Session(context, task<TwoParts>(names, std::int64_t{-1}), {.steps = 1}).step();
     };
-    EXPECT_THAT([&] { train({"square"}); }, ThrowsMessage<Error>(HasSubstr("there is no figure \"penalty\"")));
-    EXPECT_THAT([&] { train({}); }, ThrowsMessage<Error>(HasSubstr("its options name none")));
+    EXPECT_THAT([&] { train({"square"}); }, ThrowsMessage<Error>(HasSubstr("unknown figure \"penalty\"")));
+    EXPECT_THAT([&] { train({}); }, ThrowsMessage<Error>(HasSubstr("the options name none")));
     EXPECT_THAT(
         [&] {
             train({"square", "penalty", "loss"});
