@@ -70,7 +70,7 @@ BertForMaskedLm::BertForMaskedLm(const Path& path, const BertOptions& options)
 
 RecomputeWays BertForMaskedLm::recompute_ways() {
     const std::string layers = "bert.encoder.layers.*";
-    return {{}, cheap_way(layers), {"layers", "all but the borders of each layer", {{layers, recompute_all()}}}};
+    return {{}, cheap_way(layers), {"layers", "everything inside each layer", {{layers, recompute_all()}}}};
 }
 
 Tensor BertForMaskedLm::forward(const Tensor& ids, const AttentionMask& mask, const Tensor& types) const {

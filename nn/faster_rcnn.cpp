@@ -136,7 +136,7 @@ RecomputeWays FasterRcnn::recompute_ways() {
     return {{},
             cheap_way(),
             {"blocks",
-             "all but the borders of the backbone's blocks as well",
+             "everything inside the backbone's blocks as well",
              {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};
 }
 

@@ -95,7 +95,7 @@ RecomputeWays Gpt::recompute_ways() {
         {},
         cheap_way("blocks.*"),
         {"mlp", "the feed-forward part as well", {{"blocks.*", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
-        {"blocks", "all but the borders of each block", {{"blocks.*", recompute_all()}}}};
+        {"blocks", "everything inside each block", {{"blocks.*", recompute_all()}}}};
 }
 
 Tensor Gpt::forward(const Tensor& ids, std::vector<KeyValue>* caches) const {

@@ -101,7 +101,7 @@ std::array<Tensor, 4> ResNet::features(Tensor images) const {
 RecomputeWays ResNet::recompute_ways() {
     return {{},
             cheap_way(),
-            {"blocks", "all but the borders of each block", {{"", recompute_cheap()}, {"*.*", recompute_all()}}}};
+            {"blocks", "everything inside each block", {{"", recompute_cheap()}, {"*.*", recompute_all()}}}};
 }
 
 Tensor ResNet::forward(Tensor images) const {

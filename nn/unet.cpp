@@ -64,7 +64,7 @@ RecomputeWays UNet::recompute_ways() {
     return {{},
             cheap_way("**", "norms, pools and joins"),
             {"blocks",
-             "all but the borders of each pair of convolutions",
+             "everything inside each pair of convolutions",
              {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}};
 }
 

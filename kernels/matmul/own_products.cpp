@@ -29,7 +29,7 @@ const char* name_of(OwnPart part) {
         case OwnPart::epilogue:
             return "the epilogue";
         case OwnPart::beside:
-            return "what stands beside it";
+            return "the outputs beside it";
     }
     return "";
 }

@@ -67,8 +67,8 @@ TEST(TrainingAdvice, SpeaksOfPiecesOnlyWhereTheRequestWouldFitInOne) {
     MemoryReport report = report_of(pieces, 2 * kPage, Category::activations);
     report.rounded = kPage;
     EXPECT_THAT(training_advice(report),
-                HasSubstr("2.1 MB grow with the micro-batch, for which the 3.1 MB that are left "
-                          "are in pieces; rehearse() tells"));
+                HasSubstr("2.1 MB grow with the micro-batch, but the remaining 3.1 MB are fragmented; "
+                          "rehearse() tells"));
 }
 
 TEST(TrainingMemory, SaysWhatIsMissingInOneLine) {

@@ -24,7 +24,9 @@ TEST(Uncountable, SizesAreRefused) {
     Context context = Context::cpu({.threads = 1});
     constexpr std::int64_t many = std::int64_t{1} << 40, most = std::numeric_limits<std::int64_t>::max();
     const Tensor x = ones(context, {1, 1}), empty = ones(context, {0, 4});
-    const auto uncountable = [](const char* op) { return throws<ShapeError>(std::string(op) + ": ", "counted"); };
+    const auto uncountable = [](const char* op) {
+        return throws<ShapeError>(std::string(op) + ": ", "too many elements");
+    };
     EXPECT_THAT([&] { zeros(context, {many, many}); }, uncountable("zeros"));
     EXPECT_THAT([&] { ones(context, {many, many}); }, uncountable("ones"));
     EXPECT_THAT([&] { full(context, {many, many}, 1); }, uncountable("full"));
@@ -36,7 +38,7 @@ TEST(Uncountable, SizesAreRefused) {
     EXPECT_THAT([&] { randperm(context, most); }, throws<Error>("randperm: ", fmt::to_string(most)));
     EXPECT_THAT([&] { causal_mask(context, many, many); }, uncountable("causal_mask"));
     EXPECT_THAT([&] { linspace(context, 0, 1, most); }, uncountable("linspace"));
-    EXPECT_THAT([&] { arange(context, 0, 4e18); }, throws<Error>("arange: ", "counted"));
+    EXPECT_THAT([&] { arange(context, 0, 4e18); }, throws<Error>("arange: ", "too many elements"));
     for (const double stop : {1e30, 1e300, -1e300, std::nan("")}) {
         EXPECT_THAT([&] { arange(context, 0, stop); }, throws<Error>("arange: ", "can't go from 0 to"));
     }

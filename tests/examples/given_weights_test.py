@@ -52,7 +52,7 @@ class GivenGpt(ProgramCase):
         self.fails(2, ["--data", self.data, "--from", file, "--heads", 2], "--heads 2: it is 4 in the configuration of", file)
         for name, change, part in (("other", {"n_embd": 768}, '"n_embd" is 768, but the weights have 32'),
                                    ("swish", {"activation_function": "swish"}, "swish"),
-                                   ("none", {"n_head": 0}, '"n_head" is 0')):
+                                   ("none", {"n_head": 0}, '"n_head" must be a whole number of at least 1, got 0')):
             self.fails(1, ["--data", self.data, "--from", self.model(name, config={**config, **change})], f"{name}/config.json", part)
         self.fails(1, ["--data", self.data, "--from", self.model("torn", config="{")], "torn/config.json: a model's configuration must be a JSON object")
         self.assertEqual(self.loss(self.model("foreign", config={"name": "of another thing"})), losses[1])
@@ -113,7 +113,7 @@ class GivenGpt(ProgramCase):
         saved = self.path("saved.safetensors")
         self.succeeds(*small, "--save", saved)
         self.fails(1, ["--resume", saved, "--optimizer", "sgd", "--steps", 2],
-                   f"--resume {saved}: it was trained with the optimizer adamw, not sgd")
+                   f"--resume {saved}: it was trained with the optimizer adamw, and can't be resumed with sgd")
         plain = self.path("plain.safetensors")
         self.succeeds(*small, "--optimizer", "sgd", "--momentum", 0, "--save", plain)
         self.fails(1, ["--resume", plain, "--momentum", 0.9, "--steps", 2], "lacks sgd.velocity.", "another model or optimizer")

@@ -182,9 +182,9 @@ class TrainGpt(Budget, ProgramCase):
         self.assertIn("times are measured", self.succeeds("--budget", budget, "--costs", file, "--explain", "--device", "dry"))
         with open(file, encoding="utf-8") as stream:
             text = stream.read()
-        for name, damaged, part in (("cut", text[:len(text) // 2], "damaged"), ("empty", "", "damaged"), ("other", "{}", "damaged"),
-                                    ("version", text.replace('"headroom_costs": 1', '"headroom_costs": 2'), "another version"),
-                                    ("time", text.replace('"forward_seconds":', '"forward_seconds":-', 1), "below 0"),
+        for name, damaged, part in (("cut", text[:len(text) // 2], "not a valid file of costs"), ("empty", "", "not a valid file of costs"), ("other", "{}", "not a valid file of costs"),
+                                    ("version", text.replace('"headroom_costs": 1', '"headroom_costs": 2'), "the version is not supported"),
+                                    ("time", text.replace('"forward_seconds":', '"forward_seconds":-', 1), "a time must be at least 0"),
                                     ("threads", text.replace('"threads": 1', '"threads": 3'), "3 threads"),
                                     ("machine", text.replace(costs["machine"], "abacus"), "measured on abacus"),
                                     ("build", text.replace(f'"build": "{costs["build"]}"', '"build": "0.0.9"'), "measured by Headroom 0.0.9")):

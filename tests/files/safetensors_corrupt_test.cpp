@@ -61,22 +61,22 @@ TEST_F(CorruptSafetensors, TooShortOrLyingLength) {
     refused(with_length("{}", 3), "claims 3 bytes", "has 2");
     refused(with_length("{}", ~std::uint64_t{0}), "claims");
     refused(with_length("{}", std::uint64_t{1} << 63), "claims");
-    refused(with_length("{}", 0), "not JSON");
-    refused(with_length("{}", 1), "not JSON");
+    refused(with_length("{}", 0), "not valid JSON");
+    refused(with_length("{}", 1), "not valid JSON");
 }
 
 TEST_F(CorruptSafetensors, NotJsonOrNotAnObject) {
-    refused(file_of("hello"), "not JSON");
-    refused(file_of("{\"x\":"), "not JSON");
-    refused(file_of("{} {}"), "not JSON");
-    refused(file_of(std::string("{\"\xff\":1}")), "not JSON");
-    refused(file_of("{\"x\":1e999}"), "not JSON");
+    refused(file_of("hello"), "not valid JSON");
+    refused(file_of("{\"x\":"), "not valid JSON");
+    refused(file_of("{} {}"), "not valid JSON");
+    refused(file_of(std::string("{\"\xff\":1}")), "not valid JSON");
+    refused(file_of("{\"x\":1e999}"), "a number that is too large");
     refused(file_of("[]"), "not a JSON object");
     refused(file_of("3"), "not a JSON object");
     refused(file_of("null"), "not a JSON object");
     refused(file_of("{\"x\":3}"), "x: ", "missing");
     refused(file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4), "x: ", "missing");
-    refused(file_of(std::string(100'000, '[')), "not JSON");
+    refused(file_of(std::string(100'000, '[')), "not valid JSON");
 }
 
 TEST_F(CorruptSafetensors, DuplicateAndUnprintableNames) {

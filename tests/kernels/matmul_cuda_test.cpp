@@ -125,7 +125,7 @@ TEST_F(MatmulCuda, SumsThatAreFasterByAKernelAreTriedAndComputedByOne) {
                 trial.check({});
                 EXPECT_EQ(whole, 1);
                 EXPECT_EQ(products, 3);  // of two trials, and the one that stays
-                EXPECT_NE(matmul_library(gpu->stream).find("sums (what stands beside it)"), std::string::npos);
+                EXPECT_NE(matmul_library(gpu->stream).find("sums (the outputs beside it)"), std::string::npos);
                 if (HasFailure()) return;
             }
         }
@@ -148,7 +148,7 @@ TEST_F(MatmulCuda, WhatTheLibraryDidNotComputeIsReported) {
     EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library);  // all by the library
     auto& takes = gpu->state.get<EmulatedBlas>().takes;
     takes = [](const Gemm& gemm) { return !gemm.whole(); };
-    const std::string beside = "[16 x 24 x 8] bf16 bias gelu_tanh inner (what stands beside it)";
+    const std::string beside = "[16 x 24 x 8] bf16 bias gelu_tanh inner (the outputs beside it)";
     EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library + "; own kernels for 1 of the products: " + beside);
     EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library + "; own kernels for 1 of the products: " + beside);
     takes = [](const Gemm& gemm) { return !gemm.whole() && !gemm.fused(); };

@@ -51,7 +51,7 @@ TEST(RuntimeGpu, IsAbsentForAReason) {
         fmt::format("cuda: the NVIDIA driver supports CUDA {}.9, but this program was built with {}.{}; update the "
                     "driver",
                     major - 1, major, minor));
-    EXPECT_EQ(reason(1000 * major, 0), "cuda: there is no GPU (no error); is CUDA_VISIBLE_DEVICES set?");
+    EXPECT_EQ(reason(1000 * major, 0), "cuda: no GPU was found (no error); check CUDA_VISIBLE_DEVICES");
     fake_runtime::reset(0, 90, 1000 * major);  // of the same major version, which suffices
     EXPECT_EQ(cuda_device_count(), 1);
     fake_runtime::reset(0);

@@ -152,7 +152,7 @@ TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {
 }
 
 TEST_P(DeviceMemoryTest, RefusesALimitOfLessThanAPage) {
-    const std::string page = fmt::format("is less than a page of {} bytes", granule());
+    const std::string page = fmt::format("bytes are less than a page of {} bytes", granule());
     EXPECT_THAT([&] { DeviceMemory(driver(), {.limit = granule() - 1}); },
                 throws<Error>(fmt::format("memory limit: {} ", granule() - 1), page));
     EXPECT_THAT([&] { DeviceMemory(driver(), {.fraction = 1e-300}); }, throws<Error>(page));

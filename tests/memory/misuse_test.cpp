@@ -102,7 +102,7 @@ TEST_P(MisuseTest, ExplainsAnUnknownStreamPathCategoryOrPool) {
     EXPECT_THAT(message([&] { memory.allocate(1, 64, {}); }), HasSubstr("stream 64"));
     EXPECT_THAT(message([&] { memory.record_use(block.handle, 64); }), HasSubstr("stream 64"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {.path = 1}); }), HasSubstr("path number 1"));
-    EXPECT_THAT(message([&] { memory.path(1); }), HasSubstr("path: 1"));
+    EXPECT_THAT(message([&] { memory.path(1); }), HasSubstr("path: no module path has the number 1"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {.category = 8}); }),
                 HasSubstr("category 8 is out of range, a DeviceMemory has at most 7"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {}, 5); }), HasSubstr("pool 5"));

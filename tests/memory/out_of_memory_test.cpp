@@ -136,7 +136,7 @@ TEST_P(OutOfMemoryTest, ReportsTheLargestObtainableBlock) {
     const std::size_t most = 3 * granule() + granule() / 2 - 2 * unit();
     EXPECT_EQ(report.largest_obtainable, most);
     EXPECT_THAT(report_of(memory, most + 1, kTag).advice,
-                HasSubstr("would be live, but the rest is in pieces: give buffers back before it or ask for at most " +
+                HasSubstr(" live, but free memory is fragmented: free buffers first or ask for at most " +
                           std::to_string(most) + " bytes or set a limit of "));
     EXPECT_THROW(memory.allocate(most + 1, 0, kTag), OutOfMemory);
     EXPECT_NO_THROW(memory.allocate(most, 0, kTag));
@@ -304,7 +304,7 @@ TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
         EXPECT_STREQ(
             error.what(),
             "out of memory in a rehearsal on simulated host: 100.0 MB for cache.3 do not fit into the limit of "
-            "64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); with this request 100.0 MB would be live, 37.1 "
+            "64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); this request would make 100.0 MB live, 37.1 "
             "MB too much: ask for at most 62914560 bytes or set a limit of 100663296 bytes for it");
     }
     DeviceMemory unlimited(make_simulated_host_driver());

@@ -174,7 +174,7 @@ TEST(PasteMask, LeavesOutWhatIsOutsideOfTheImage) {
         [&] {
             paste_mask(std::span(ones).first(15), {0, 0, 5, 5}, 10, 12);
         },
-        throws<ShapeError>("15 probabilities"));
+        throws<ShapeError>("got 15 for an image"));
 }
 
 Context cpu() { return Context::cpu({.threads = 2, .seed = 7}); }

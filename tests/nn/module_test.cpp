@@ -95,7 +95,7 @@ TEST_F(Modules, NeedSizesInitializersAndCachesThatFit) {
     const Gpt gpt(root, {.vocabulary = 5, .block = 4, .layers = 2, .heads = 1, .width = 4});
     std::vector<KeyValue> caches(1);
     const NoGradGuard no_grad(context);
-    EXPECT_THAT([&] { gpt(ids({1, 2}).reshape({1, 2}), &caches); }, throws<Error>("gpt: 1 caches for 2 layers"));
+    EXPECT_THAT([&] { gpt(ids({1, 2}).reshape({1, 2}), &caches); }, throws<Error>("gpt: got 1 caches for 2 layers"));
     EXPECT_THAT([&] { gpt(Tensor()); }, throws<Error>("undefined"));
     EXPECT_THAT([&] { gpt.loss(Tensor(), Tensor()); }, throws<Error>("undefined"));
 }

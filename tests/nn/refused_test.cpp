@@ -176,7 +176,7 @@ TEST_P(Refused, ARunClaimsNothingOfWhatWouldHaveComeLater) {
             EXPECT_THAT(report.advice, HasSubstr(format_bytes(grows) + " grow with the micro-batch"));
             EXPECT_EQ(report.advice.find("fragmented") != std::string::npos, grows <= left);
             EXPECT_THAT(report.advice, HasSubstr(grows > left ? format_bytes(grows - left) + " more than fits"
-                                                              : format_bytes(left) + " that are left are in pieces"));
+                                                              : "remaining " + format_bytes(left) + " are fragmented"));
             EXPECT_EQ(report.advice.find("live in") == std::string::npos, report.repeated.empty());
             if (!report.repeated.empty()) {
                 EXPECT_THAT(report.advice, HasSubstr(fmt::format("live in \"{}\"", report.repeated.front().pattern)));

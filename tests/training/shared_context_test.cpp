@@ -103,7 +103,7 @@ TEST(SharedContext, TrainingsOfOneNameAreRefused) {
     Context context = Context::cpu({.threads = 1});
     const Session first(context, deep(), options_of(""));
     EXPECT_THAT([&] { Session(context, deep(), options_of("")); },
-                ThrowsMessage<Error>(HasSubstr(R"(a training's .parameters = "critic")")));
+                ThrowsMessage<Error>(HasSubstr(R"(.parameters = "critic" of a training)")));
 }
 
 }  // namespace shared_context_test
