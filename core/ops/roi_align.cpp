@@ -41,25 +41,26 @@ void RoiAlign::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arra
 std::vector<Sample<RoiAlign::Attrs>> RoiAlign::samples() {
     using In = SampleInput;
     const In x = In::normal({3, 2, 5, 6}), boxes = In::index({4, 5}, 3);
-    return {{"samples in each bin", {{2, 3}, {.scale = 1.5, .sampling = 2}}, {x, boxes}},
-            {"as many samples as pixels", {{2, 1}, {.scale = 2.25}}, {x, boxes}},
-            {"aligned", {{3, 2}, {.scale = 2, .sampling = 3, .aligned = true}}, {In::normal({3, 8, 4, 4}), boxes}},
-            {"floating boxes", {{2, 2}}, {x, In::positive({3, 5}).without_gradient()}},
-            {"one pixel", {{2, 2}}, {In::normal({3, 2, 1, 1}), boxes}},
-            {"no boxes", {{2, 2}}, {x, In::index({0, 5}, 3)}},
-            {"no channels", {{2, 2}}, {In::normal({3, 0, 4, 4}), boxes}},
-            {"image outside", {{2, 2}}, {In::normal({1, 2, 4, 4}), In::index({40, 5}, 9)}, "roi_align: image index"},
-            {"other boxes", {{2, 2}}, {x, In::index({4, 4}, 3)}, "boxes [4, 4] must be [R, 5]: image, x1, y1, x2, y2"},
-            {"one image", {{2, 2}}, {In::normal({2, 5, 6}), boxes}, "features [2, 5, 6] must be [N, C, H, W]"},
-            {"no rows", {{2, 2}}, {In::normal({3, 2, 0, 6}), boxes}, "features [3, 2, 0, 6] must be [N, C, H, W]"},
-            {"to nothing", {{0, 2}}, {x, boxes}, "the result must have rows and columns, got 0 x 2"},
-            {"no scale", {{2, 2}, {.scale = 0}}, {x, boxes}, "scale must be in ["},
-            {"not a number", {{2, 2}, {.scale = std::nan("")}}, {x, boxes}, "scale must be in ["},
-            {"fewer samples than none", {{2, 2}, {.sampling = -1}}, {x, boxes}, "sampling must be in [0, "},
-            {"integers", {{2, 2}}, {In::index({3, 2, 4, 4}, 9), boxes}, "features must be floating"},
-            {"truth values", {{2, 2}}, {x, In::boolean({4, 5})}, "roi_align: boxes"},
-            {"no features", {{2, 2}}, {In::none(), boxes}, "undefined"},
-            {"undefined boxes", {{2, 2}}, {x, In::none()}, "undefined"}};
+    return {
+        {"samples in each bin", {{2, 3}, {.scale = 1.5, .sampling = 2}}, {x, boxes}},
+        {"as many samples as pixels", {{2, 1}, {.scale = 2.25}}, {x, boxes}},
+        {"aligned", {{3, 2}, {.scale = 2, .sampling = 3, .aligned = true}}, {In::normal({3, 8, 4, 4}), boxes}},
+        {"floating boxes", {{2, 2}}, {x, In::positive({3, 5}).without_gradient()}},
+        {"one pixel", {{2, 2}}, {In::normal({3, 2, 1, 1}), boxes}},
+        {"no boxes", {{2, 2}}, {x, In::index({0, 5}, 3)}},
+        {"no channels", {{2, 2}}, {In::normal({3, 0, 4, 4}), boxes}},
+        {"image outside", {{2, 2}}, {In::normal({1, 2, 4, 4}), In::index({40, 5}, 9)}, "roi_align: index of the image"},
+        {"other boxes", {{2, 2}}, {x, In::index({4, 4}, 3)}, "boxes [4, 4] must be [R, 5]: image, x1, y1, x2, y2"},
+        {"one image", {{2, 2}}, {In::normal({2, 5, 6}), boxes}, "features [2, 5, 6] must be [N, C, H, W]"},
+        {"no rows", {{2, 2}}, {In::normal({3, 2, 0, 6}), boxes}, "features [3, 2, 0, 6] must be [N, C, H, W]"},
+        {"to nothing", {{0, 2}}, {x, boxes}, "the result must have rows and columns, got 0 x 2"},
+        {"no scale", {{2, 2}, {.scale = 0}}, {x, boxes}, "scale must be in ["},
+        {"not a number", {{2, 2}, {.scale = std::nan("")}}, {x, boxes}, "scale must be in ["},
+        {"fewer samples than none", {{2, 2}, {.sampling = -1}}, {x, boxes}, "sampling must be in [0, "},
+        {"integers", {{2, 2}}, {In::index({3, 2, 4, 4}, 9), boxes}, "features must be floating"},
+        {"truth values", {{2, 2}}, {x, In::boolean({4, 5})}, "roi_align: boxes"},
+        {"no features", {{2, 2}}, {In::none(), boxes}, "undefined"},
+        {"undefined boxes", {{2, 2}}, {x, In::none()}, "undefined"}};
 }
 
 }  // namespace ops

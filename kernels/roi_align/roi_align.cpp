@@ -28,7 +28,7 @@ void roi_align_as(CpuStream& stream, const View& x, const View& boxes, const Reg
         const std::int64_t image = region_of<T>(list, r, map).image;
         if (image < x.size(0)) continue;
         throw ShapeError(
-            fmt::format("roi_align: image index {} at position {} is outside of [0, {})", image, r, x.size(0)));
+            fmt::format("roi_align: index of the image {} at position {} is outside of [0, {})", image, r, x.size(0)));
     }
     parallel_for(stream, y.size(0) * height, 16 * y.numel(), [&](std::int64_t line) {
         const std::int64_t i = line % height;

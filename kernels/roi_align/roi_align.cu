@@ -166,7 +166,7 @@ void roi_align(CudaStream& stream, const View& x, const View& boxes, const RoiAl
         const std::int64_t n = y.numel() / W;
         launch(stream, {.x = grid_for(stream, n, kImageThreads), .loops = true, .threads = kImageThreads},
                MeansOfBins<C, W>{map, Divisor(y.size(1) / W), Divisor(y.size(3)), Divisor(y.size(2))}, n, Map(x),
-               Boxes(boxes), index_check(stream, "roi_align: image index", x.size(0)), Map(y));
+               Boxes(boxes), index_check(stream, "roi_align: index of the image", x.size(0)), Map(y));
     });
 }
 

@@ -199,7 +199,8 @@ class TrainGpt(Budget, ProgramCase):
         text = self.succeeds("--budget", floor, "--explain", "--device", "dry")
         self.assertRegex(text, r"(?m)^blocks\.\*\.mlp +\d+ +\d+ +\d+\.\d+ +\d+$")
         self.assertRegex(text, r"(?m)^micro-batch, by module +ops +recomputed +ms added +bytes at the peak$")
-        peak, kept, rest = map(int, re.search(r"the peak of (\d+) bytes is .*: (\d+) bytes of kept activations and (\d+) of weights, gradients, optimizer state and temporaries\n", text).groups())
+        peak, kept, rest = map(int, re.search(r"the peak of (\d+) bytes is .*: (\d+) bytes of kept activations "
+                                              r"and (\d+) of weights, gradients, optimizer state and temporaries\n", text).groups())
         self.assertEqual((peak, kept), (kept + rest, int(re.search(r"(?m)^all .* (\d+)$", text)[1])))
         again = int(re.search(r"(?m)^all +\d+ +(\d+)", text)[1])
         figures = self.figures("--budget", floor, "--device", "dry")

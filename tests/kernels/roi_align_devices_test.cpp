@@ -198,7 +198,7 @@ TEST_P(RoiAlignKernels, RefusesAnImageThatIsNotThere) {
     x.fill(random);
     for (std::int64_t i = 0; i < boxes.numel(); ++i) boxes.set(i, i == 5 ? 2 : 1);
     const View in = device().put(x), list = device().put(boxes), out = device().put(y);
-    device().expect_index_error("roi_align: image index", 2, 1, 2,
+    device().expect_index_error("roi_align: index of the image", 2, 1, 2,
                                 [&] { device().run([&](auto& stream) { roi_align(stream, in, list, {}, out); }); });
 }
 
