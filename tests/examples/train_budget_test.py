@@ -182,7 +182,8 @@ class TrainGpt(Budget, ProgramCase):
         self.assertIn("times are measured", self.succeeds("--budget", budget, "--costs", file, "--explain", "--device", "dry"))
         with open(file, encoding="utf-8") as stream:
             text = stream.read()
-        for name, damaged, part in (("cut", text[:len(text) // 2], "not a valid file of costs"), ("empty", "", "not a valid file of costs"), ("other", "{}", "not a valid file of costs"),
+        for name, damaged, part in (("cut", text[:len(text) // 2], "not a valid file of costs"),
+                                    ("empty", "", "not a valid file of costs"), ("other", "{}", "not a valid file of costs"),
                                     ("version", text.replace('"headroom_costs": 1', '"headroom_costs": 2'), "the version is not supported"),
                                     ("time", text.replace('"forward_seconds":', '"forward_seconds":-', 1), "a time must be at least 0"),
                                     ("threads", text.replace('"threads": 1', '"threads": 3'), "3 threads"),
