@@ -33,7 +33,7 @@ Names are those that the tape reports; the headers in `core/ops/` show how to ca
 - **Inputs**: the shapes of the op's first sample call. *positive*, *unit* (between 0 and 1) and *distinct* are floating
   inputs whose values the tests choose accordingly; *index* and *bool* are not floating; *(none)* is an optional input left
   out. An op without inputs makes its output from its attributes.
-- **Cost**: `recompute_cheap()` recomputes cheap ops.
+- **Cost**: `recompute_cheap()` recomputes only *cheap* ops.
 - **Precision**: *follow* casts floating inputs of different dtypes to the widest; *half* casts f32 inputs to the dtype of
   an `Autocast`; *full* takes inputs as they are and computes in f32 (f64 for f64).
 - **In place**: the output may take over the storage of one of these inputs if nothing else needs it, backward included.
