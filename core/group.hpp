@@ -48,9 +48,9 @@ class Group {
     const Traffic& traffic() const { return traffic_; }
 
     /// Sends extent `sends[q]` of `send` to each rank q and receives extent `receives[q]` of `receive` from it, this
-    /// rank included. All ranks must call it in the same order, with matching sizes. The two buffers may be one if no
-    /// extent is both sent and received to. Blocks until done. Errors: Error if the number of extents is not the number
-    /// of ranks; the engine's errors.
+    /// rank included. All ranks must call it in the same order, with matching sizes. `send` and `receive` may be one
+    /// buffer if no extent is used for both. Blocks until done. Errors: Error if the number of extents is not the
+    /// number of ranks; the engine's errors.
     void all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                     std::span<const Extent> receives);
     /// The same in GPU memory, in the order of the exchange queue (`kernels::CudaQueue`). Errors: also DeviceError;
@@ -100,7 +100,7 @@ struct ShardRange {
 std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int ranks);
 std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 
-/// All arrays below must be without gaps. Errors: OutOfMemory; those of the group. On a GPU, an exchange started by
+/// All arrays below must be without gaps. Errors: OutOfMemory; errors of the group. On a GPU, an exchange started by
 /// `begin_...` runs beside the work queued after it; until it is finished or awaited, the arrays it sends and receives
 /// must not change.
 ///

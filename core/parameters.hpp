@@ -1,9 +1,10 @@
 #pragma once
 // The trainable state of a model. Values lie in one flat array, so that an optimizer step is a few kernels. Modules
-// register parameters when they are built; the first use of any parameter allocates them all. Gradients have memory
-// from their first arrival until the optimizer's step, in segments: neighbours share one block. Frozen parameters have
-// no gradients. If several models share a context, each has its own `Parameters`, whose name begins all its paths.
-// Running statistics are not parameters but buffers, which are saved as well.
+// register parameters when they are built; the first use of any parameter allocates them all. A gradient's memory
+// exists from its first arrival until the optimizer's step; the gradients of neighbouring parameters form segments,
+// each in one block. Frozen parameters have no gradients. If several models share a context, each has its own
+// `Parameters`, whose name is the prefix of all its paths. Running statistics are not parameters but buffers, which are
+// saved as well.
 //
 //     Parameters parameters(context);
 //     Parameters critic(context, {.name = "critic"});   // "critic.up.weight"
@@ -58,7 +59,7 @@ struct GradientSegment {
     std::vector<std::size_t> parameters;  ///< indices into `Parameters::all`, in memory order
     std::int64_t offset = 0;              ///< offset of the first one in the values
     std::int64_t count = 0;               ///< elements, padding included
-    std::vector<std::int64_t> parts;      ///< begins of its `Group::kParts` parts, and the end; some parts may be empty
+    std::vector<std::int64_t> parts;      ///< first elements of its `Group::kParts` parts, and the end; may repeat
     ShardRange own = {};                  ///< elements that this rank updates: all, unless sharded
     Array gradients;                      ///< [count]; undefined until a gradient arrives; padding is zero
     /// [own.count]: the gradients used for the update. A part of `gradients`, or with `Shard::gradients` the array from
@@ -154,7 +155,7 @@ class Parameters : private ParameterStorage {
     /// For code that swaps the values temporarily: until `mark_exchanged(false)`, writes to the values are refused,
     /// because they would be lost.
     void mark_exchanged(bool on) { exchanged_ = on; }
-    /// Errors: Error that `what` is not possible, while the values are swapped.
+    /// Errors: Error while the values are swapped; the message says that `what` is not possible.
     void check_not_exchanged(std::string_view what) const;
 
     /// Sets the mode of the whole model, like PyTorch's model.train() and, with false, model.eval(); modules have no

@@ -1,6 +1,6 @@
 #pragma once
-// The scratch that a program can take without raising its peak, because that memory is free at those moments. A
-// rehearsal finds it before the run. On a CPU the budget only decides whether the forward pass of
+// Finds how much scratch a program can use without raising its peak: memory that is free whenever an op needs scratch.
+// A rehearsal finds it before the run. On a CPU the budget only decides whether the forward pass of
 // `linear_cross_entropy` keeps gradients.
 //
 //     Profile profile = Profile::gpu(141'000'000'000);

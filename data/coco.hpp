@@ -20,7 +20,7 @@
 
 namespace headroom::data {
 
-/// A category's label is not below `CocoOptions::classes`. The other value of `labels_are_ids` may help.
+/// A category's label is not below `CocoOptions::classes`. Changing `labels_are_ids` may help.
 class BadLabel : public FileError {
   public:
     using FileError::FileError;
@@ -37,8 +37,8 @@ struct CocoOptions {
     bool keep_empty = true;
     Colors colors = Colors::rgb;
     /// None: chosen per image. Boxes and masks refer to the pixels that were annotated, so an image is rotated by its
-    /// EXIF data only if otherwise its size differs from the JSON file's. If both sizes match (upside down, mirrored,
-    /// square), it stays as stored, as in torchvision's CocoDetection.
+    /// EXIF data only if its size would otherwise differ from the JSON file's. If both sizes match (upside down,
+    /// mirrored, square), it stays as stored, as in torchvision's CocoDetection.
     std::optional<Orientation> orientation = {};
 };
 

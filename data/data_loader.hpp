@@ -50,8 +50,8 @@ struct DataLoaderState {
     bool operator==(const DataLoaderState&) const = default;
 };
 
-/// One rank's share of a loader's batches. In every `step` batches, rank r gets those with the numbers r, r + ranks, r
-/// + 2 ranks and so on. The loader's position counts the batches of all ranks.
+/// One rank's share of a loader's batches. Of every `step` batches, rank r reads batches r, r + ranks, r + 2 ranks and
+/// so on. The loader's position counts the batches of all ranks.
 struct DataShard {
     int rank = 0, ranks = 1;
     std::int64_t step = 1;

@@ -1,7 +1,7 @@
 #pragma once
-// Reads a text file as tokens and splits them for training and validation. Tokens are characters, with the vocabulary
-// that occurs in the file, or bytes. The whole text is in memory; for larger ones write token files and map them
-// (tokens.hpp).
+// Reads a text file as tokens and splits them for training and validation. Tokens are bytes or characters; the
+// vocabulary consists of the characters that occur in the file. The whole text is in memory; for larger texts, write
+// token files and map them (tokens.hpp).
 //
 //     data::TextCorpus corpus = data::TextCorpus::characters("input.txt", {.block = 64});
 //     data::TokenSplit parts = corpus.split();  // 90% and 10%

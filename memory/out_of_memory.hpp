@@ -30,7 +30,7 @@ struct RepeatedModules {
 /// reserved = live + cached + pending + held_for_graphs, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
-    bool rehearsal = false;                 ///< a dry run: the device exists only as figures
+    bool rehearsal = false;                 ///< a dry run on a simulated device
     std::size_t requested = 0;              ///< bytes that the failed call asked for
     std::size_t rounded = 0;                ///< `requested`, rounded up to the size of a block
     Tag tag{};                              ///< purpose of the request

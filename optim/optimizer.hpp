@@ -81,8 +81,8 @@ class Optimizer {
     /// this call waits for it: don't call it in every step. A dry run skips no step.
     std::int64_t steps() const;
 
-    /// All settings as text: optimizers with different settings have different descriptions. For the schedules of
-    /// groups, it holds the rates of some steps.
+    /// All settings as text: optimizers with different settings have different descriptions. The schedules of groups
+    /// are represented by their rates at some steps.
     std::string description() const;
 
     Parameters& parameters() const { return parameters_; }
@@ -98,7 +98,7 @@ class Optimizer {
         ShardRange own;                             ///< the parameter's elements, padding included, that have state
     };
     void check_learning_rate(double learning_rate) const;
-    /// All rules without repetition, its own first.
+    /// All distinct rules, the optimizer's own first.
     std::vector<const UpdateRule*> rules() const;
     const UpdateRule& rule_of(std::size_t parameter) const { return *groups_[places_[parameter].group].rule; }
     void add_state();

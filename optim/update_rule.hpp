@@ -3,7 +3,7 @@
 // make the library's rules. An `Optimizer` has one rule for all its parameters; groups may have others. To train with a
 // single rule, use `AdamW` or `Sgd`.
 //
-//     struct Signs final : optim::UpdateRule {  // moves each element by the learning rate
+//     struct Signs final : optim::UpdateRule {  // moves each element by plus or minus the learning rate
 //         Signs() : UpdateRule("signs") {}
 //         void update(Exec& exec, const Range& range, const View& multiplier) const override { ... }
 //     };

@@ -48,7 +48,7 @@ struct Plan {
     bool measured = false;                ///< predicted from measured times, not from assumed rates
     std::uint64_t replayed_ops = 0;       ///< ops recomputed per step; with several ranks, on rank 0
     std::vector<ProgramOp> program = {};  ///< the program that the plan is for
-    /// Samples in a micro-batch as the workload asked for; more than `division.batch` if the plan splits it.
+    /// The micro-batch size that the workload asked for. It is above `division.batch` if the plan splits micro-batches.
     std::int64_t whole_batch = 0;
     double gain = 0;  ///< fraction of a step's time saved relative to keeping everything in unsplit micro-batches
     std::int64_t kinds = 1;  ///< kinds of micro-batches in a step; the last one is planned

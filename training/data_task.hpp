@@ -23,8 +23,8 @@
 //         Net net_;
 //     };
 //
-// In a dry context batches are read without worker threads, and a validation reads only the batches that memory depends
-// on.
+// In a dry context batches are read without worker threads, and a validation reads only the batches that determine the
+// memory.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -155,7 +155,7 @@ class DataTask : public Task {
         }
     }
 
-    /// Runs the first two and the last two batches only: those between take the same memory as the second.
+    /// Runs the first two and the last two batches only: the batches in between take the same memory as the second.
     template <class Work>
     void rehearse_validation(const data::DataShard& share, const Work& work) {
         HostBatch host;

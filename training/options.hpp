@@ -90,7 +90,7 @@ struct TrainerOptions {
     std::int64_t save_every = 0;               ///< steps between saves during the training; 0: none
     std::string best = {};                     ///< checkpoint written at each new lowest validation loss
     std::function<StateValues()> values = {};  ///< extra values of the program, saved in its checkpoints
-    std::int64_t stop_after = -1;              ///< ends this run after so many steps, as Ctrl-C does; negative: never
+    std::int64_t stop_after = -1;              ///< ends this run after this many steps, as Ctrl-C does; negative: never
     bool handle_signals =
         true;  ///< SIGINT, SIGTERM or SIGHUP end a training after the current step; a second one at once
 

@@ -3,7 +3,7 @@
 // 1 stretch. For a tensor and a number see unary.hpp, for truth values compare.hpp.
 //
 //     Tensor y = x + bias;                 // x [768, 128], bias [128]
-//     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
+//     x = x + f(x);                        // takes over the storage of f(x) if nothing else needs it
 //     Tensor z = maximum(a, b) / (a * a);
 //
 // Mixed floating dtypes give the widest, without a cast of the inputs; a floating and an integer dtype give the

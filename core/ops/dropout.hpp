@@ -2,7 +2,7 @@
 // Dropout (Srivastava et al. 2014) as a function. The context's seed and counter determine the dropped elements, so
 // nothing is stored for backward and a recomputed region drops the same ones. For a layer see nn.
 //
-//     Tensor y = dropout(x, 0.1);               // drops what `Context::next_random` says
+//     Tensor y = dropout(x, 0.1);               // with a key from `Context::next_random`
 //     Tensor same = dropout(x, 0.1, false);     // x
 //     x = dropout_add(f(x), x, 0.1);            // x + dropout(f(x)), in one pass
 #include <headroom/core/apply.hpp>

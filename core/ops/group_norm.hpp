@@ -4,7 +4,7 @@
 // layer_norm.hpp.
 //
 //     Tensor y = group_norm(x, 32, weight, bias);      // x [8, 64, 56, 56], weight and bias [64]
-//     Tensor z = instance_norm(x);                     // a channel in each group
+//     Tensor z = instance_norm(x);                     // one channel per group
 #include <optional>
 
 #include <headroom/core/apply.hpp>

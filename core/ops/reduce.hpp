@@ -137,7 +137,7 @@ Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor all(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equal elements, or the first NaN.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
-/// The position of the smallest element, likewise.
+/// The position of the smallest element; otherwise as `argmax`.
 Tensor argmin(Tensor x, int axis = -1, bool keepdim = false);
 
 }  // namespace headroom

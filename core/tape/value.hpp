@@ -1,6 +1,6 @@
 #pragma once
 // A value of the program: a leaf or the product of a recorded op. Its storage comes and goes with recomputation; its
-// identity stays. Records refer to values by plain pointer and count. Users hold values through `Tensor`.
+// identity stays. Records refer to values by raw pointers and counts. Users hold values through `Tensor`.
 //
 //     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward
@@ -17,14 +17,14 @@ struct Record;
 struct RecordInterval;
 struct Value;
 
-/// Allocates a parameter: its values on first use, its gradient when that arrives.
+/// Allocates a parameter's values on first use, and its gradient when that arrives.
 class ParameterStorage {
   public:
     virtual ~ParameterStorage() = default;
     virtual void materialize() = 0;
     /// Storage for the gradient of `parameter`, in its geometry, with indeterminate contents. Errors: OutOfMemory.
     virtual Array gradient_of(const Value& parameter) = 0;
-    /// Backward has run all records that contribute to the gradient of `parameter`, so it adds nothing more to it.
+    /// Called when backward has run all records that contribute to the gradient of `parameter`.
     virtual void gradient_complete(const Value& parameter) = 0;
 };
 

@@ -38,7 +38,7 @@ Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sampl
                   const Values& expected, const Seed& seed);
 
 /// Checks that |a - b| is at most `relative` times the scale of the array: its largest magnitude, or the given scale.
-/// Errors: Error that begins with `what` if not.
+/// Errors: Error that begins with `what` if it is more.
 void expect_close(const Arrays& actual, const Arrays& expected, double relative, const std::string& what,
                   const std::vector<double>& scales = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
+// One context's access to a GPU: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
 // stream: one for kernels, one for copies to the host, one for exchanges between GPUs; copies to the device use the
 // kernels' queue or their own. Each queue works in order; events order the queues among each other. The host waits in
 // `copy_to_host` and `synchronize`, and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. For

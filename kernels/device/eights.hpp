@@ -9,7 +9,7 @@
 //         const auto offsets = at.offsets(g);                     // kernel; elements 8 g to 8 g + 7
 //         at.store(block, 0, offsets, twice(at.load(block, 1, offsets)));
 //     }
-//     // what is left of a contiguous array, at most seven elements:
+//     // the elements after the last whole group, at most seven:
 //     const std::int64_t i = at.rest(block.global_thread());      // < 0: nothing for this thread
 //     if (i >= 0) at.store_one(0, i, 2 * at.load_one(1, i));
 #include <bit>
