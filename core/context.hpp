@@ -172,7 +172,7 @@ class Context {
     /// ShapeError if it has gaps; Error if its memory belongs to another context.
     Tensor from_array(Array array);
 
-    // Policies. Later patterns take precedence over earlier ones.
+    // Policies. Later patterns take precedence over earlier patterns.
     /// Attaches `policy` to the module paths that match `pattern`, for regions opened from now on. The next backward
     /// refuses a pattern that matches no module, so build modules first.
     void policy(std::string pattern, Policy policy);

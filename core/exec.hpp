@@ -86,7 +86,7 @@ class Exec {
         bool saved = true;
         unsigned gradients = ~0u;  ///< bit i % 32 for input i
     };
-    /// For the tape, while an op runs: names for an error on a GPU, and which results of forward are wanted.
+    /// For the tape, while an op runs: holds the names for an error on a GPU, and which results of forward are wanted.
     class Working {
       public:
         /// Bit i of `offered`: an output may reuse the storage of array i.

@@ -60,7 +60,7 @@ class Group {
     /// Counts an exchange that a rehearsal skips.
     void count(std::span<const Extent> sends);
 
-    /// Data is cut into this many parts by size alone; each rank owns a run of neighbouring parts. With more ranks than
+    /// Data is cut into this many parts by size alone; each rank owns a run of consecutive parts. With more ranks than
     /// parts, some ranks own none.
     static constexpr int kParts = 64;
     /// First element of a part of `count` elements; `count` for part `kParts`.
@@ -91,7 +91,7 @@ class RehearsedGroup final : public Group {
                        std::span<const Extent> receives) override;
 };
 
-/// A rank's run of neighbouring elements of an array.
+/// A rank's run of consecutive elements of an array.
 struct ShardRange {
     std::int64_t first = 0, count = 0;
 };
@@ -101,13 +101,13 @@ std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int r
 std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 
 /// All arrays below must be without gaps. Errors: OutOfMemory; errors of the group. On a GPU, an exchange started by
-/// `begin_...` runs beside the work queued after it; until it is finished or awaited, the arrays it sends and receives
-/// must not change.
+/// `begin_...` overlaps with the work queued after it. Until it is finished or awaited, the arrays that it sends and
+/// receives must not change.
 ///
 /// A reduce-scatter in progress.
 struct PendingReduceScatter {
     int present = 0;
-    Scratch received;                             ///< from the ranks that take part, one after another
+    Scratch received;                             ///< from the participating ranks, one after another
     std::shared_ptr<kernels::CudaEvent> arrived;  ///< null except on a GPU
 };
 /// Starts to receive this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from

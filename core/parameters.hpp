@@ -1,8 +1,8 @@
 #pragma once
-// The trainable state of a model. Values lie in one flat array, so that an optimizer step is a few kernels. Modules
-// register parameters when they are built; the first use of any parameter allocates them all. A gradient's memory
-// exists from its first arrival until the optimizer's step; the gradients of neighbouring parameters form segments,
-// each in one block. Frozen parameters have no gradients. If several models share a context, each has its own
+// The trainable state of a model. Values are stored in one flat array, so that an optimizer step takes a few kernels.
+// Modules register parameters when they are built; the first use of any parameter allocates them all. A gradient's
+// memory exists from its first arrival until the optimizer's step; the gradients of neighbouring parameters form
+// segments, each in one block. Frozen parameters have no gradients. If several models share a context, each has its own
 // `Parameters`, whose name is the prefix of all its paths. Running statistics are not parameters but buffers, which are
 // saved as well.
 //
@@ -54,7 +54,7 @@ enum class Shard : std::uint8_t {
 
 const char* name(Shard shard);
 
-/// Trained parameters that are neighbours in memory and whose gradients share one block.
+/// Trained parameters that are adjacent in memory and whose gradients share one block.
 struct GradientSegment {
     std::vector<std::size_t> parameters;  ///< indices into `Parameters::all`, in memory order
     std::int64_t offset = 0;              ///< offset of the first one in the values
@@ -149,7 +149,7 @@ class Parameters : private ParameterStorage {
     const std::vector<GradientSegment>& segments();
     /// Call it after changing values in place: a backward that saved them before is then refused.
     void mark_changed();
-    /// The same for the values of one segment only; backward through other values goes on.
+    /// The same for the values of one segment only; backward through other values still works.
     void mark_changed(const GradientSegment& segment);
 
     /// For code that swaps the values temporarily: until `mark_exchanged(false)`, writes to the values are refused,
@@ -158,8 +158,8 @@ class Parameters : private ParameterStorage {
     /// Errors: Error while the values are swapped; the message says that `what` is not possible.
     void check_not_exchanged(std::string_view what) const;
 
-    /// Sets the mode of the whole model, like PyTorch's model.train() and, with false, model.eval(); modules have no
-    /// mode of their own. Starts in training mode; evaluation turns dropout off.
+    /// Sets the mode of the whole model, like PyTorch's model.train() and, with false, model.eval(). Modules have no
+    /// mode of their own. The initial mode is training; evaluation turns dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The program that a micro-batch recorded, as returned by `rehearse`: its ops in order, the values between them, and
-// the additional memory that each op needed. It is the same for every micro-batch of the same shapes, whatever the
+// the additional memory that each op needed. It is the same for every micro-batch of the same shapes, with any
 // policies; only autocast's casts and the memory figures may differ.
 //
 //     for (const RecordedOp& op : rehearse(profile, program).program.ops) fmt::print("{} {}\n", op.path, op.name);

@@ -76,7 +76,7 @@ class DataLoaderCursor {
     void divide(const DataShard& share);
 
     enum class Next { batch, end_of_epoch, end };
-    /// The kind of the next item: a batch, the end of an epoch, or the end.
+    /// The kind of the next item: a batch, the end of an epoch, or the end of all epochs.
     Next peek() const;
     /// The number of the batch at this position, counted over all epochs.
     std::int64_t task() const { return task(place()); }
@@ -95,8 +95,8 @@ class DataLoaderCursor {
 
     /// Errors: Error within a step that ranks share.
     DataLoaderState state() const;
-    /// Moves to `state`. Errors: Error if `state` belongs to another order of data, naming the difference, or lies
-    /// outside of it.
+    /// Moves to `state`. Errors: Error if `state` belongs to another order of data, naming the difference, or is out of
+    /// its range.
     void restore(const DataLoaderState& state);
     StateDict state_dict() const;
     void restore(const StateValues& values);

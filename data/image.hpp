@@ -18,7 +18,7 @@
 
 namespace headroom::data {
 
-/// A file can't be read as an image: it is missing, empty, truncated, damaged, or of another kind.
+/// Thrown if a file can't be read as an image: it is missing, empty, truncated, damaged, or of another kind.
 class BadImage : public FileError {
   public:
     using FileError::FileError;

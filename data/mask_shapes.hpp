@@ -15,7 +15,7 @@
 namespace headroom::data {
 
 /// Checks a polygon x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
-/// coordinates, or a coordinate that lies further outside of the image than the image's own size.
+/// coordinates, or a coordinate that is outside the image by more than the image's size.
 void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width);
 
 /// A mask that is 1 inside of any polygon. Errors: as `check_polygon`.

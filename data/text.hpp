@@ -23,7 +23,8 @@ namespace headroom::data {
 std::string read_text(const std::filesystem::path& path);
 
 struct TextOptions {
-    /// Length in tokens of the windows that will be read: the training part must hold block + 1 tokens, validation 2.
+    /// Length in tokens of the windows that will be read: the training part must have at least block + 1 tokens, the
+    /// validation part 2.
     std::int64_t block = 1;
     /// The fraction of tokens for training, in [0, 1].
     double train_fraction = 0.9;

@@ -44,9 +44,9 @@ class SafetensorsFile {
   public:
     class OpenFile;  // defined in safetensors_read.cpp
 
-    /// Opens the file, or the parts that it indexes, and keeps them open: all reads are from these files, even if other
-    /// files replace them. Checks the complete headers. Errors: FileError that names the file, the tensor and what is
-    /// wrong, or the missing part; for a file of another format it names that format.
+    /// Opens the file, or the parts that it indexes, and keeps them open. All reads are from these files, even after
+    /// other files replace them. Checks the complete headers. Errors: FileError that names the file, the tensor and
+    /// what is wrong, or the missing part; for a file of another format it names that format.
     explicit SafetensorsFile(const std::filesystem::path& path);
 
     const std::filesystem::path& path() const { return path_; }

@@ -64,7 +64,7 @@ struct MemoryReport {
     std::size_t usable() const noexcept;
     /// A limit under which this request would have succeeded; later requests may need more.
     std::size_t request_limit() const noexcept;
-    /// Several lines, for people to read.
+    /// A human-readable report of several lines.
     std::string to_string() const;
 };
 
@@ -83,7 +83,7 @@ class OutOfMemory : public Error {
     MemoryReport report_;
 };
 
-/// "12.3 MB": powers of 1000, for people to read; exact below 10,000 bytes.
+/// "12.3 MB": human-readable, in powers of 1000; exact below 10,000 bytes.
 std::string format_bytes(std::size_t bytes);
 
 }  // namespace headroom::memory

@@ -1,11 +1,11 @@
 #pragma once
-// Makes one optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum
-// and its number of terms. Sums and terms are accumulated and divided once, inside the optimizer's kernel, so uneven
-// micro-batches, including a short last one, give the step of the whole batch. The exceptions are batch norm and losses
-// over pairs of samples, which see only the samples of their micro-batch, and random draws (dropout, augmentation),
-// which differ between micro-batches. Memory: with one micro-batch, gradients exist from its backward pass on; with
-// more, all gradients exist during the later forward passes, so eight micro-batches take the memory of two. Not for a
-// loss that is already averaged: make a `Loss` from its sum.
+// Combines any number of micro-batches into one optimizer step. A micro-batch is a callable that returns a `Loss`: a
+// sum and its number of terms. Sums and terms are accumulated and divided once, inside the optimizer's kernel, so
+// uneven micro-batches, including a short last one, give the step of the whole batch. The exceptions are batch norm and
+// losses over pairs of samples, which see only the samples of their micro-batch, and random draws (dropout,
+// augmentation), which differ between micro-batches. Memory: with one micro-batch, gradients exist from its backward
+// pass on; with more, all gradients exist during the later forward passes, so eight micro-batches take the memory of
+// two. Not for a loss that is already averaged: make a `Loss` from its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
@@ -194,7 +194,7 @@ class GradientAccumulator {
     /// The number of steps whose results are unread.
     std::int64_t unread() const;
 
-    /// Drops the gradients and terms since the last step.
+    /// Drops the gradients and terms accumulated since the last step.
     void reset();
 
     /// The number of this rank's micro-batches since the last step.

@@ -1,7 +1,7 @@
 #pragma once
-// The common part of AdamW and SGD. State lies in flat arrays parallel to the parameters, and one kernel call updates
-// each range of parameters that are treated alike. Groups may have their own hyper-parameters or rules. State has names
-// for checkpoints. Construct it after the model, since the constructor allocates its state, and let
+// The common part of AdamW and SGD. State is stored in flat arrays parallel to the parameters, and one kernel call
+// updates each range of parameters with the same settings. Groups may have their own hyper-parameters or rules. State
+// has names for checkpoints. Construct it after the model, since the constructor allocates its state, and let
 // `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
 //
 //     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
@@ -90,7 +90,7 @@ class Optimizer {
     const std::string& name() const { return groups_.front().rule->name(); }
 
   private:
-    /// Where a parameter's state lies; `chunk` is null until the parameter is trained.
+    /// The location of a parameter's state; `chunk` is null until the parameter is trained.
     struct Place {
         std::size_t group = 0;                      ///< into groups_
         const std::vector<Array>* chunk = nullptr;  ///< one array for each StateSpec of the rule

@@ -32,7 +32,7 @@ class UpdateRule {
     UpdateRule(const UpdateRule&) = delete;
     UpdateRule& operator=(const UpdateRule&) = delete;
 
-    /// The kernel arguments for a contiguous range of parameters that are treated alike.
+    /// The kernel arguments for a contiguous range of parameters with the same settings.
     struct Range {
         View learning_rate;  ///< one f64 in device memory
         View steps_before;   ///< one f64 in device memory: the number of steps done before this one

@@ -27,9 +27,9 @@ struct Largest {
 };
 
 /// The largest size in [least, most] whose workload has a plan that reserves at most `budget` bytes, with the fastest
-/// such plan; empty if `least` has none. Memory must not fall as the size grows. A workload that may be split fits if
-/// one sample does, so for the largest batch leave `may_split` unset. Runs one search per size tried. Errors: as
-/// `largest_size` and `Planner`.
+/// such plan; empty if `least` has none. Memory must not fall as the size grows. To find the largest batch, leave
+/// `may_split` unset, because a workload that may be split fits if one sample fits. Runs one search per size tried.
+/// Errors: as `largest_size` and `Planner`.
 std::optional<Largest> largest(const Profile& profile, std::size_t budget,
                                const std::function<Workload(std::int64_t)>& workload_of_size, std::int64_t least,
                                std::int64_t most);

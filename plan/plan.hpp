@@ -40,7 +40,7 @@ struct ProgramOp {
 
 struct Plan {
     MicroBatching division = {};
-    /// Rules for `Context::policy(Policy)`; none keeps everything.
+    /// Rules for `Context::policy(Policy)`; empty: everything is kept.
     std::optional<Policy> policy = {};
     std::size_t peak_bytes_allocated = 0;  ///< in the whole rehearsal
     std::size_t peak_bytes_reserved = 0;

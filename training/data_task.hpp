@@ -51,8 +51,8 @@ namespace headroom::training {
 void share_validation(Context& context, const std::function<void(const data::DataShard&)>& work,
                       const std::function<void(Group&)>& combine);
 
-/// The training data, the validation data and the order of each. A task keeps copies; copies of the library's datasets
-/// share their samples.
+/// The training data, the validation data and the order of each. A task keeps copies of them; copies of the library's
+/// datasets share their samples.
 template <data::Dataset D>
 struct Datasets {
     D training;
@@ -127,7 +127,7 @@ class DataTask : public Task {
             context(), [&](const data::DataShard& share) { each_batch(watch, share, work); },
             [&](Group& group) { std::apply([&](Figures&... all) { (all.combine(group), ...); }, figures); });
     }
-    /// For metrics without `combine`: every process evaluates all batches.
+    /// The same for metrics without `combine`: every process evaluates all batches.
     template <class Work>
     void each_validation_batch(const ProgressCallback& watch, const Work& work) {
         each_batch(watch, {}, work);

@@ -32,7 +32,7 @@ struct Metric {
     std::string name;  ///< in logs and on the terminal, such as "accuracy"
     std::string key;   ///< in summaries, such as "val_accuracy"
     double value = 0;
-    bool share = true;  ///< lies in [0, 1] and is shown in percent
+    bool share = true;  ///< is in [0, 1] and shown in percent
 };
 
 struct Validation {

@@ -80,7 +80,7 @@ struct Planned {
 /// Counters of the host's work in one step.
 struct StepCounts {
     std::uint64_t replayed_ops = 0;  ///< recomputed by backward
-    std::int64_t launches = 0;       ///< on a GPU: launches of our kernels and of graphs
+    std::int64_t launches = 0;       ///< on a GPU: launches of Headroom's kernels and of graphs
     std::int64_t host_waits = 0;     ///< on a GPU: times that the host waited for it
     std::uint64_t sent_bytes = 0;    ///< to other processes
     std::uint64_t exchanges = 0;     ///< collectives with other processes
@@ -129,8 +129,8 @@ class Trainer {
     }
     /// Calls `hook` in `run` with the plan that `run` has made, before the plan is rehearsed.
     void after_plan(std::function<void(const Planned&)> hook) { after_plan_.push_back(std::move(hook)); }
-    /// Calls `hook` before lines about the data and about steps are printed; the lines that it returns are printed
-    /// first.
+    /// Calls `hook` whenever lines about the data or about steps are to be printed; the lines that it returns are
+    /// printed first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, then rehearses, then trains. A dry context is only rehearsed. Errors: as `plan`,
@@ -177,7 +177,7 @@ class Trainer {
     /// Trains after a rehearsal. With several ranks, all call it: rank 0 prints and writes files, hooks run on every
     /// rank. Errors: Error if the loss or the gradients are not finite, naming the step and the module; FileError for a
     /// file that can't be read or written; OutOfMemory if other processes use the device, with the options that fit
-    /// beside them.
+    /// alongside them.
     Report train(Context& context, const Forecast& forecast);
 
     const TrainerOptions& options() const { return options_; }

@@ -37,7 +37,7 @@ void add_binary(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
-/// a + b, also as an operator; likewise the next three.
+/// a + b. This and the next three are also operators.
 Tensor add(Tensor a, Tensor b);
 /// a - b
 Tensor sub(Tensor a, Tensor b);

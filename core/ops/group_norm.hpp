@@ -31,8 +31,8 @@ struct GroupNorm {
 
 }  // namespace ops
 
-/// (x - mean) / sqrt(variance + epsilon) * weight + bias. Statistics are per image and group of neighbouring channels,
-/// over these channels and all axes after them; the variance is divided by n. x [N, C, ...], weight and bias [C] or
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias. Statistics are per image and group of adjacent channels, over
+/// these channels and all axes after them; the variance is divided by n. x [N, C, ...], weight and bias [C] or
 /// undefined (1 and 0). Floating dtypes, which may differ. The result has x's dtype; under `Autocast`, f32 gives the
 /// half dtype. Computed in f32 (f64 for f64). Errors: ShapeError, also unless the groups divide C; DtypeError.
 Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight = {}, Tensor bias = {}, double epsilon = 1e-5);

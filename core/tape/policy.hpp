@@ -74,7 +74,7 @@ struct Rule {
 
 class Policy {
   public:
-    /// May be called several times for one op; must depend only on the candidate.
+    /// It may be called several times for an op, and its answer must depend on the candidate only.
     using Function = std::function<Answer(const Candidate&)>;
 
     /// The last matching rule answers; `inherit` if none matches. Many rules for paths without `*` cost no more than
@@ -105,8 +105,8 @@ class Policy {
 Policy inherit_all();
 /// Keeps all values, even inside a recomputed region.
 Policy keep_all();
-/// Keeps only what enters and leaves the region. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory
-/// Cost".
+/// Keeps only the values that enter or leave the region. Method: Chen et al. 2016, "Training Deep Nets with Sublinear
+/// Memory Cost".
 Policy recompute_all();
 /// Recomputes cheap ops that free at least twice the bytes that are kept instead, with chains of at most two ops: an
 /// activation function, a norm, or the concatenation of two tensors of which one is kept anyway. Keeps everything else.

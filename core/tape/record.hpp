@@ -1,6 +1,6 @@
 #pragma once
-// One recorded call of an op: enough to replay it and to run its backward once. Records, their attributes and slots lie
-// in a stack-like arena, so recording allocates nothing in steady state.
+// One recorded call of an op: enough to replay it and to run its backward once. Records, their attributes and slots are
+// allocated in a stack-like arena, so recording allocates nothing in steady state.
 //
 //     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <cstddef>

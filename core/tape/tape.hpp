@@ -40,7 +40,7 @@ class Tape {
     Tape& operator=(const Tape&) = delete;
 
     /// Runs an op on inputs that have storage, and records it. `inputs` may be emptied, because the op may take over
-    /// storage that nothing else needs. Errors: those of the op; tape and memory are then unchanged.
+    /// storage that nothing else needs. Errors: errors of the op; tape and memory are then unchanged.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it, and consumes
     /// the tape. Errors: those of the ops; the tape is then cleared and gradients are indeterminate.

@@ -45,7 +45,7 @@ struct Value {
     Value* cast = nullptr;                             ///< its half-precision cast, while that value exists
     Value* cast_of = nullptr;                          ///< for a cast: the value that was cast
     std::uint32_t cast_version = 0;                    ///< for a cast: `changes` of the source
-    std::uint32_t version = 0;                         ///< for a parameter: its own changes, beside its storage's
+    std::uint32_t version = 0;                         ///< for a parameter: its own changes, added to its storage's
     std::uint32_t awaited = 0;        ///< for a parameter, during backward: inputs of records still to run
     std::uint32_t users = 0;          ///< the user's handles
     std::uint32_t refs = 0;           ///< records that refer to it, its producer included
@@ -73,8 +73,8 @@ struct Value {
     Array seen(const Geometry& geometry) const {
         return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
     }
-    /// True if a handle or slot sees all elements, in whatever order and shape. Counting suffices, because no view sees
-    /// an element twice and a value has no gaps.
+    /// True if a handle or slot sees all elements, in any order and shape. Counting is enough, because no view sees an
+    /// element twice and a value has no gaps.
     bool whole(const Geometry& geometry) const { return geometry.shape.numel() == array.numel(); }
 };
 

@@ -17,8 +17,8 @@
 
 namespace headroom::kernels {
 
-/// Masks that hide keys in addition to `causal`. A view of rank 0 means none. A query with all keys hidden gives 0; its
-/// lse is minus infinity, and it does not affect any gradient.
+/// Masks that hide keys in addition to `causal`. A view of rank 0 means none. If all keys of a query are hidden, its
+/// result is 0 and its lse is minus infinity, and it does not affect any gradient.
 struct AttentionMask {
     /// [B, H, T, S], broadcast by strides of 0. bool: true where the query sees the key. Any floating dtype: added to
     /// the scaled scores. Values below -1e6 hide their key, like minus infinity: the gradient recomputes probabilities

@@ -19,7 +19,7 @@
 namespace headroom::kernels {
 
 /// y = beta * y + sums of x along `axis`, from its start or, if `reverse`, from its end; each sum includes its own
-/// element. x and y have one shape.
+/// element. x and y have the same shape.
 class CumsumPlan {
   public:
     CumsumPlan(const Stream& stream, const View& x, int axis, bool reverse, const View& y, float beta);

@@ -43,7 +43,7 @@ class OrderPlan {
     std::size_t scratch_ = 0;
 };
 
-/// All positions; x and y have one shape.
+/// All positions; x and y have the same shape.
 struct ArgsortPlan : OrderPlan {
     ArgsortPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y,
                 std::int64_t most_sorted = kMostSorted)
