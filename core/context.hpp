@@ -230,7 +230,7 @@ class Context {
             std::shared_ptr<CudaDevice> device, const Profile& profile);
     friend class Tape;
     const Policy* policy_for(PathId path);
-    /// Errors: Error that names a pattern that matches no module, and the paths most like it.
+    /// Errors: Error that names a pattern that matches no module, and the most similar paths.
     void check_policies();
     void check_finite(const TapeRegion& region);
     bool keeps_tuning() const;

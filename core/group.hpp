@@ -95,8 +95,8 @@ class RehearsedGroup final : public Group {
 struct ShardRange {
     std::int64_t first = 0, count = 0;
 };
-/// The range of each rank. The first form takes the begin of each part and the end of the last; the second cuts `count`
-/// elements.
+/// The range of each rank. The first form takes the start of each part and the end of the last; the second divides
+/// `count` elements.
 std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int ranks);
 std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 

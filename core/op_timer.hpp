@@ -30,7 +30,7 @@ class OpTimer final : public TapeObserver {
     OpTimer& operator=(const OpTimer&) = delete;
 
     /// Timings since the last call, indexed by the op's place in a micro-batch, as in the `RecordedProgram` of its
-    /// rehearsal. Micro-batches count as repetitions of one.
+    /// rehearsal. All micro-batches count as repetitions of the same one.
     std::vector<OpTimes> take() { return std::exchange(ops_, {}); }
 
     void op_begins() override;

@@ -102,7 +102,7 @@ class Parameters : private ParameterStorage {
     /// message lists the paths with the longest common prefix.
     const Parameter& at(std::string_view path) const;
     /// Sets the values of a parameter or buffer, in row-major order, converted to its dtype. A backward whose forward
-    /// ran before the call is refused. Errors: as `at`; ShapeError for another number of values; Error inside
+    /// ran before the call is refused. Errors: as `at`; ShapeError for a different number of values; Error inside
     /// `optim::MovingAverage::evaluate`.
     template <class T>
     void set(std::string_view path, std::span<const T> values);

@@ -37,7 +37,7 @@ struct RecordedInput {
 /// Memory of an op's run, in bytes.
 struct OpMemory {
     std::size_t others = 0;  ///< live at its start apart from the tape's values: parameters, gradients, batches
-    std::size_t peak = 0;    ///< the most it adds to the bytes live at its start, outputs included
+    std::size_t peak = 0;    ///< largest increase over the bytes live at its start, outputs included
 };
 
 struct RecordedOp {

@@ -20,7 +20,7 @@
 
 namespace headroom::data {
 
-/// A category's label is not below `CocoOptions::classes`. Changing `labels_are_ids` may help.
+/// Thrown if a category's label is not below `CocoOptions::classes`. Changing `labels_are_ids` may help.
 class BadLabel : public FileError {
   public:
     using FileError::FileError;
@@ -46,10 +46,10 @@ class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Unusable annotations are skipped one by one: those that lack required values,
     /// refer to an unlisted image or category, have a box without area or outside of the image (COCO's own files have a
-    /// few), or have a mask that can't be drawn or has another size than the image. If one of several polygons is
+    /// few), or have a mask that can't be drawn or has a different size than the image. If one of several polygons is
     /// unusable, the others are drawn. Errors: FileError, with the file and the line or id, for invalid JSON, for
     /// images and categories with missing, non-numeric or duplicate values or ids, and for a file without images;
-    /// BadLabel. `load`: BadImage for an image that can't be read or has another size than the JSON file states.
+    /// BadLabel. `load`: BadImage for an image that can't be read or has a different size than the JSON file states.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; empty for labels without a category.

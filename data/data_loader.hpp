@@ -31,7 +31,7 @@ struct DataLoaderOptions {
     int prefetch = 4;
     /// The number of epochs; after the last one `next` always returns nullptr.
     std::int64_t epochs = Sampler::kEndless;
-    /// Lets `restore` accept a position with another number of samples, after samples were added or removed. It
+    /// Lets `restore` accept a position with a different number of samples, after samples were added or removed. It
     /// continues at the same batch of the same epoch, or at the end of that epoch.
     bool changed_data = false;
 };
@@ -180,8 +180,8 @@ class DataLoader {
     /// step that ranks share.
     DataLoaderState state() const { return cursor_.state(); }
 
-    /// Continues at `state`, which a loader with another number of workers may have saved. Errors: Error if the sampler
-    /// or, without `changed_data`, the number of samples differs; the loader is then unchanged.
+    /// Continues at `state`, which a loader with a different number of workers may have saved. Errors: Error if the
+    /// sampler or, without `changed_data`, the number of samples differs; the loader is then unchanged.
     void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();

@@ -61,7 +61,7 @@ enum class Orientation { upright, stored };
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
                  Orientation orientation = Orientation::upright);
 
-/// The same, of a file's bytes. Errors begin with `name`.
+/// The same, from the bytes of a file. Errors begin with `name`.
 Image decode_image(std::string_view bytes, const std::string& name, Colors colors = Colors::rgb,
                    Orientation orientation = Orientation::upright);
 
@@ -70,10 +70,10 @@ Image decode_image(std::string_view bytes, const std::string& name, Colors color
 /// or for a JPEG, whose values are not exact.
 Image read_mask(const std::filesystem::path& path, Orientation orientation = Orientation::upright);
 
-/// The same, of a file's bytes. Errors begin with `name`.
+/// The same, from the bytes of a file. Errors begin with `name`.
 Image decode_mask(std::string_view bytes, const std::string& name, Orientation orientation = Orientation::upright);
 
-/// Errors: ShapeError unless the image has 1 or 3 channels, FileError if the file can't be written.
+/// Writes an image as PNG. Errors: ShapeError unless it has 1 or 3 channels, FileError if the file can't be written.
 void write_png(const std::filesystem::path& path, const Image& image);
 
 }  // namespace headroom::data

@@ -20,7 +20,7 @@ namespace headroom::data {
 using Color = std::array<std::uint8_t, 3>;
 
 /// Inverts the scale of each channel, rounds and clips. `values` is [height, width, scale.size()] with 1 or 3 channels.
-/// Errors: ShapeError for another number of values.
+/// Errors: ShapeError for a different number of values.
 Image image_of(std::span<const float> values, std::int64_t height, std::int64_t width,
                const std::vector<PixelScale>& scale);
 

@@ -22,7 +22,7 @@ enum class SampleOrder { sequential, shuffled, with_replacement };
 std::string_view sample_order_name(SampleOrder order);
 
 struct ShuffleOptions {
-    /// Drops an epoch's last batch if it is smaller. Each epoch drops other samples.
+    /// Drops an epoch's last batch if it is smaller. Each epoch drops different samples.
     bool drop_last = false;
 };
 

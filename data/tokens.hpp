@@ -72,8 +72,8 @@ enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {
   public:
-    /// Errors: FileError if the file can't be mapped, its size is not a multiple of the token size, a header states
-    /// another format, or a token is not in the vocabulary; Error for a vocabulary size outside of [1, 2^31].
+    /// Errors: FileError if the file can't be mapped, its size is not a multiple of the token size, a header states a
+    /// different format, or a token is not in the vocabulary; Error for a vocabulary size outside of [1, 2^31].
     TokenFile(const std::filesystem::path& path, TokenFormat format, std::int64_t vocabulary_size,
               TokenCheck check = TokenCheck::at_opening);
 

@@ -74,7 +74,7 @@ bool is_checkpoint(const SafetensorsFile& file);
 
 struct LoadOptions {
     bool partial = false;  ///< reports missing and left-over tensors instead of throwing
-    /// Reports tensors of another shape instead of throwing and leaves them unchanged, such as a head for other
+    /// Reports tensors of a different shape instead of throwing and leaves them unchanged, such as a head for other
     /// classes.
     bool skip_other_shapes = false;
     /// Returns true for names in the file (without their common prefix) to ignore: they count neither as wanted nor as
@@ -87,7 +87,7 @@ struct LoadReport {
     std::vector<std::string> loaded;
     std::vector<std::string> missing;      ///< wanted, but not in the file; unchanged
     std::vector<std::string> left_over;    ///< in the file, but not wanted
-    std::vector<std::string> other_shape;  ///< of another shape in the file; unchanged
+    std::vector<std::string> other_shape;  ///< of a different shape in the file; unchanged
 };
 
 /// Writes parameters and buffers, without the rest of a training's state. Errors: as write_safetensors.

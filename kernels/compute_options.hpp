@@ -28,12 +28,12 @@ struct ComputeOptions {
     bool deterministic = true;
     /// Use neither cuBLASLt nor cuDNN, so that they need not be installed. Slow.
     bool own_kernels = false;
-    /// Bytes that one op may use to be faster. Scratch that an op needs in any case does not count, nor do cuBLASLt's
+    /// Bytes that one op may use to run faster. Scratch that an op needs in any case does not count, nor do cuBLASLt's
     /// 32 MiB. The budget applies separately to each of: on a GPU, cuDNN's convolutions; its attention gradient, which
     /// is computed in parts (at 0 the project's own kernels compute it); the chunks of `linear_cross_entropy` and
     /// `feed_forward`; and the memory that tuning tries products on. On all devices: the gradients that the forward
     /// pass of `linear_cross_entropy` keeps, so that backward need not recompute the logits. Another budget may give
-    /// other bits. `fit_scratch_budget` finds the budget that a program has room for.
+    /// different bits. `fit_scratch_budget` finds the budget that a program has room for.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     /// Launch a repeated micro-batch (see `optim::GradientAccumulator::accumulate` with inputs) and the optimizer's

@@ -29,13 +29,13 @@ std::string bert_name(std::string_view path);
 /// (pooler, predictions, seq_relationship, classifier, qa_outputs). With `partial`, heads that the file lacks stay
 /// unchanged and are listed in the report's `missing`. Thus a classifier can start from a masked-LM file, and a masked
 /// LM from a bare BertModel. Errors: FileError for a damaged file; Error, naming the tensor, if one is missing, left
-/// over or of another size, or if a masked LM is loaded from a file whose head is not tied to the token table. An error
-/// changes nothing.
+/// over or of a different size, or if a masked LM is loaded from a file whose head is not tied to the token table. An
+/// error changes nothing.
 files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
 
 /// The number of attention heads from config.json next to the file; none without config.json. Errors: FileError if
-/// config.json is damaged, states another width or number of layers than the file has, or requires a feature that this
-/// model lacks.
+/// config.json is damaged, states a different width or number of layers than the file has, or requires a feature that
+/// this model lacks.
 std::optional<std::int64_t> bert_heads(const std::filesystem::path& path);
 
 /// The sizes of the model in a BERT file. If the number of heads is unknown, heads are 64 wide, as BERT's are. Errors:

@@ -30,8 +30,9 @@ std::optional<std::string> gpt2_name(std::string_view path);
 bool gpt2_transposes(std::string_view name);
 
 /// Fills all of the model's parameters, converting floating dtypes. Errors: FileError for a damaged file; Error, naming
-/// the tensor, if one is missing, left over or of another size; Error for a head that is not tied to the token table,
-/// or if the number of attention heads differs from the file's configuration (`gpt2_heads`). An error changes nothing.
+/// the tensor, if one is missing, left over or of a different size; Error for a head that is not tied to the token
+/// table, or if the number of attention heads differs from the file's configuration (`gpt2_heads`). An error changes
+/// nothing.
 files::LoadReport load_gpt2(const std::filesystem::path& path, Gpt& model);
 
 /// The number of attention heads from config.json next to the file or, for nanoGPT, from the model_args that

@@ -125,11 +125,11 @@ class GradientAccumulator {
     void on_complete(std::function<void(const GradientSegment&)> listener);
 
     /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
-    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`,
-    /// or Error for a loss that can't be used (no gradient, another context); the recorded ops are then dropped, the
-    /// random state is restored, the gradients so far stay valid, and the accumulator waits for a retry or `reset`.
-    /// Errors of backward; the gradients of this step are then lost, and everything but `reset` is refused. Error for
-    /// more micro-batches than announced or, with several ranks, if no step was announced.
+    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: whatever `work`
+    /// throws, or Error for a loss that can't be used (no gradient, another context); the recorded ops are then
+    /// dropped, the random state is restored, the gradients so far stay valid, and the accumulator waits for a retry or
+    /// `reset`. Errors of backward; the gradients of this step are then lost, and everything but `reset` is refused.
+    /// Error for more micro-batches than announced or, with several ranks, if no step was announced.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) { run(std::ref(work)); }
@@ -157,7 +157,7 @@ class GradientAccumulator {
         });
     }
     /// Accumulates a micro-batch of a graphed work. Errors: as above; Error if an input belongs to another context, or
-    /// if `work` takes another number of inputs.
+    /// if `work` takes a different number of inputs.
     void accumulate(const GraphedWork& work, std::span<Tensor> inputs);
     void accumulate(const GraphedWork& work, std::vector<Tensor> inputs) { accumulate(work, std::span(inputs)); }
     template <std::size_t N>

@@ -36,8 +36,8 @@ class MovingAverage {
 
     /// Runs `work` with the averages in place of the weights, to evaluate or save them, and returns its result. The
     /// weights are restored when `work` returns or throws. Within `work`, steps and other writes to the weights are
-    /// refused, and so is backward through ops that were recorded earlier. Workspace: a few MB. Errors: those of
-    /// `work`; Error within another `evaluate`; OutOfMemory. If the device fails during a swap, weights and averages
+    /// refused, and so is backward through ops that were recorded earlier. Workspace: a few MB. Errors: whatever `work`
+    /// throws; Error within another `evaluate`; OutOfMemory. If the device fails during a swap, weights and averages
     /// are mixed. Steps, updates and loading are then refused, and the model must be built again.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {

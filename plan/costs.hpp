@@ -130,7 +130,7 @@ class Costs {
 /// Writes readable JSON. Errors: FileError.
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
 /// Errors: FileError if the file can't be read, is not a cost file, or was measured by another version, on another
-/// machine or with another number of threads than the profile's. A simulated GPU accepts costs of any machine.
+/// machine or with a different number of threads than the profile's. A simulated GPU accepts costs of any machine.
 Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
 }  // namespace headroom::plan

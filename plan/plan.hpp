@@ -67,7 +67,7 @@ std::vector<ProgramOp> ops_of(const RecordedProgram& program);
 std::string difference(const std::vector<ProgramOp>& program, const std::vector<ProgramOp>& here);
 /// SHA-256 over the ops, 64 hexadecimal digits.
 std::string program_sha256(const std::vector<ProgramOp>& ops);
-/// Errors: Error if the plan is for another program, naming the first op that differs.
+/// Errors: Error if the plan is for a different program, naming the first op that differs.
 void check_program(const Plan& plan, const RecordedProgram& program);
 
 /// The plan as readable JSON.

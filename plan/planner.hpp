@@ -74,10 +74,10 @@ class Planner {
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
 
-    /// The plan with the least predicted time that reserves at most `budget` bytes. No plan for another budget is
-    /// faster and reserves as little. If keeping everything in unsplit micro-batches fits, another plan is chosen only
-    /// if it saves more time than `Costs::spread`; `Plan::gain` is the saving. Errors: BudgetTooSmall; Error if the
-    /// workload keeps tensors, or does not record the same program each time; errors of the workload.
+    /// The plan with the least predicted time that reserves at most `budget` bytes. Plans for other budgets that are
+    /// faster also reserve more. If keeping everything in unsplit micro-batches fits, another plan is chosen only if it
+    /// saves more time than `Costs::spread`; `Plan::gain` is the saving. Errors: BudgetTooSmall; Error if the workload
+    /// keeps tensors, or does not record the same program each time; errors of the workload.
     Plan fit(std::size_t budget);
     /// Plans to time so that every op is measured: per division the smallest and the fastest within the budget.
     std::vector<Plan> samples(std::size_t budget);

@@ -8,7 +8,7 @@
 //                const data::ImageDataset& validation)
 //             : DataTask(parameters, training::shuffled(training, validation, batch)), net_(nn::Path(parameters)) {}
 //         Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
-//         training::Validation validate(const training::ProgressCallback& watch) override {       // if not by the loss alone
+//         training::Validation validate(const training::ProgressCallback& watch) override {       // for metrics
 //             training::MeanLoss mean;
 //             training::Accuracy accuracy;
 //             each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::ImageBatch&) {

@@ -129,8 +129,7 @@ class Trainer {
     }
     /// Calls `hook` in `run` with the plan that `run` has made, before the plan is rehearsed.
     void after_plan(std::function<void(const Planned&)> hook) { after_plan_.push_back(std::move(hook)); }
-    /// Calls `hook` whenever lines about the data or about steps are to be printed; the lines that it returns are
-    /// printed first.
+    /// Calls `hook` before lines about the data or about steps are printed, and prints the lines that it returns first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, then rehearses, then trains. A dry context is only rehearsed. Errors: as `plan`,
@@ -154,12 +153,12 @@ class Trainer {
     void use(plan::Costs costs) { options_.costs = std::move(costs); }
     /// Applies the plan to the options.
     void apply(const plan::Plan& plan);
-    /// Checks that an existing plan fits this training. Errors: Error if the plan is for another program, naming the
-    /// first op that differs; Error if the training to resume has another micro-batch size.
+    /// Checks that an existing plan fits this training. Errors: Error if the plan is for a different program, naming
+    /// the first op that differs; Error if the training to resume has a different micro-batch size.
     void check(const plan::Plan& plan, const Profile& profile) const;
     /// Applies and returns the plan that the checkpoint to resume was saved with, if there is one. `run` calls this if
     /// the options set neither a budget nor recomputation. Errors: Error if the file or its plan is damaged, or if the
-    /// plan is for another program.
+    /// plan is for a different program.
     std::optional<plan::Plan> apply_saved(const Profile& profile);
 
     /// Runs the first steps, a validation and `Task::end` on a dry context with this profile. With `history`, writes

@@ -1,6 +1,6 @@
 #pragma once
-// Element-wise choice between two tensors by a condition; all three broadcast. If positions are only to become zero, a
-// product with a mask may be enough.
+// Element-wise choice between two tensors by a condition; all three broadcast. To set positions to zero, a product with
+// a mask may be enough.
 //
 //     scores = where(causal_mask(context, t, s), scores, full(context, {}, -1e9));
 //     Tensor safe = where(gt(x, 0.0), log(x), zeros(context, {}));

@@ -1,6 +1,6 @@
 #pragma once
-// Callbacks of the tape for rehearsals and timers. A context has at most one observer; without one, each op pays for
-// one comparison.
+// Callbacks of the tape for rehearsals and timers. A context has at most one observer; without one, the cost is one
+// comparison per op.
 #include <cstddef>
 #include <span>
 

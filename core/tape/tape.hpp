@@ -40,10 +40,10 @@ class Tape {
     Tape& operator=(const Tape&) = delete;
 
     /// Runs an op on inputs that have storage, and records it. `inputs` may be emptied, because the op may take over
-    /// storage that nothing else needs. Errors: errors of the op; tape and memory are then unchanged.
+    /// storage that nothing else needs. Errors: the op's errors; tape and memory are then unchanged.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it, and consumes
-    /// the tape. Errors: those of the ops; the tape is then cleared and gradients are indeterminate.
+    /// the tape. Errors: the ops' errors; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
     /// The same for one loss with a seed in device memory: one element of any floating dtype, which the host does not
     /// read. `made` is called when all gradients are complete, before updates.
@@ -55,7 +55,7 @@ class Tape {
     /// Runs the attendances of the last backward's updates, on a rank that did not run that backward.
     void participate();
     void forget_attendances() { attendances_.clear(); }
-    /// To be called by an update or an attendance. Once all of these have run, `change` is called for each rank in rank
+    /// Called by an update or an attendance. Once all of these have run, `change` is called for each rank in rank
     /// order. State that is used twice in a micro-batch thus changes as if one rank had run the micro-batches one after
     /// another.
     void in_order_of_ranks(std::function<void(Exec& exec, int rank)> change) { changes_.push_back(std::move(change)); }

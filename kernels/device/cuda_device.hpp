@@ -91,7 +91,7 @@ class CudaDevice {
     /// Waits for all work queued so far.
     void synchronize();
     // Graphs (cudaStreamBeginCapture).
-    /// Starts to capture work for the compute queue instead of running it. During capture, copies between host and
+    /// Starts capturing work for the compute queue instead of running it. During capture, copies between host and
     /// device are refused (CaptureError), and so are waits and events: an event recorded in a capture can't be waited
     /// for outside it, and vice versa. Errors: DeviceError.
     void begin_capture();
