@@ -110,7 +110,7 @@ struct PendingReduceScatter {
     Scratch received;                             ///< from the participating ranks, one after another
     std::shared_ptr<kernels::CudaEvent> arrived;  ///< null except on a GPU
 };
-/// Starts to receive this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from
+/// Starts receiving this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from
 /// `present` on.
 PendingReduceScatter begin_reduce_scatter(const Exec& exec, Group& group, const Array& values,
                                           std::span<const ShardRange> shares, int present, Dtype dtype);

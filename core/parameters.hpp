@@ -121,7 +121,7 @@ class Parameters : private ParameterStorage {
     void materialize() override;
     /// Drops all gradients and frees their memory; gradients that the program holds handles to stay valid.
     void zero_grad();
-    /// From the next gradients on, `zero_grad` keeps their memory: for graphs, whose addresses are fixed.
+    /// Makes `zero_grad` keep the memory of later gradients, for graphs, whose addresses are fixed.
     void hold_gradients() { hold_gradients_ = true; }
     /// For graphs. `reached`: by index into `all`, whether a gradient has arrived since `zero_grad`. `set_reached`
     /// marks gradients as arrived; inside a graph the host does not see them arrive.

@@ -48,8 +48,8 @@ std::string wide_and_high(std::int64_t height, std::int64_t width);
 /// The colours of an image; the value is its number of channels.
 enum class Colors { grey = 1, rgb = 3 };
 
-/// How pixels are read: `upright` rotates and mirrors by the EXIF data of a JPEG or PNG, as viewers do; `stored` keeps
-/// them as they are stored.
+/// How pixels are read: `upright` rotates and mirrors by the EXIF data of a JPEG or PNG, as viewers do; `stored` leaves
+/// them as they are in the file.
 enum class Orientation { upright, stored };
 
 /// Reads a PNG or JPEG file; its first bytes decide which. 16-bit values keep their upper 8 bits, grey is repeated to

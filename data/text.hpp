@@ -34,7 +34,7 @@ class TextCorpus {
   public:
     /// Tokens are characters. Errors: FileError as `read_text`, and for a text too short for `options`.
     static TextCorpus characters(const std::filesystem::path& path, const TextOptions& options = {});
-    /// Tokens are bytes, of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
+    /// Tokens are the bytes of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
     static TextCorpus bytes(const std::filesystem::path& path, const TextOptions& options = {});
     /// Uses an existing model's vocabulary. Errors: as above; FileError for a character that is not in the vocabulary.
     static TextCorpus encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,

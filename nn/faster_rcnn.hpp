@@ -111,7 +111,7 @@ class FasterRcnn : public Module<FasterRcnn> {
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels) const;
     /// The sum of the losses, as in torchvision's training; see `DetectionLosses::total`.
     Loss loss(Tensor images, const Tensor& boxes, const Tensor& labels) const;
-    /// Detects in evaluation mode, whatever mode the parameters are in, and records nothing. Errors: ShapeError.
+    /// Runs in evaluation mode, regardless of the parameters' mode, and records nothing. Errors: ShapeError.
     Detections detect(Tensor images) const;
 
     // The stages, for models that extend them.

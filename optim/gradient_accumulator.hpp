@@ -156,8 +156,8 @@ class GradientAccumulator {
             }
         });
     }
-    /// Accumulates a micro-batch of a graphed work. Errors: as above; Error if an input belongs to another context, or
-    /// if `work` takes a different number of inputs.
+    /// Runs a graphed work on these inputs as a micro-batch. Errors: as above; Error if an input belongs to another
+    /// context, or if `work` takes a different number of inputs.
     void accumulate(const GraphedWork& work, std::span<Tensor> inputs);
     void accumulate(const GraphedWork& work, std::vector<Tensor> inputs) { accumulate(work, std::span(inputs)); }
     template <std::size_t N>
@@ -203,7 +203,7 @@ class GradientAccumulator {
     /// Reads the loss scale from the device and waits for it; in a dry context, the scale that was set.
     LossScale loss_scale() const;
 
-    /// Values "accumulator.loss_scale" and "accumulator.good_steps"; if the parameters have a name, it follows
+    /// Values "accumulator.loss_scale" and "accumulator.good_steps"; if the parameters have a name, that name follows
     /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
     StateDict state_dict() const;
     /// Errors: Error if something was accumulated since the last step, or as LossScale::set_state.

@@ -48,8 +48,8 @@ class MovingAverage {
     /// The number of updates.
     std::int64_t updates() const { return updates_; }
 
-    /// Arrays "average.<path of the parameter>" and the value "average.updates"; if the parameters have a name, it
-    /// follows "average". Errors: Error inside of `evaluate`.
+    /// Arrays "average.<path of the parameter>" and the value "average.updates"; if the parameters have a name, that
+    /// name follows "average". Errors: Error inside of `evaluate`.
     StateDict state_dict() const;
     /// Errors: Error if the value is missing or negative.
     void restore(const StateValues& values);

@@ -1,8 +1,8 @@
 #pragma once
 // The common part of AdamW and SGD. State is stored in flat arrays parallel to the parameters, and one kernel call
-// updates each range of parameters with the same settings. Groups may have their own hyper-parameters or rules. State
-// has names for checkpoints. Construct it after the model, since the constructor allocates its state, and let
-// `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
+// updates each range of parameters with the same settings. Groups may have their own hyper-parameters or rules. The
+// state's arrays are named for checkpoints. Construct it after the model, since the constructor allocates its state,
+// and let `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
 //
 //     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
 //     const optim::ParameterGroup tokens_group{.pattern = "tokens.**", .rule = optim::sgd_rule({.momentum = 0.9})};
@@ -72,7 +72,7 @@ class Optimizer {
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, in the parameter's shape, or [blocks] for
     /// block-wise state; a group with another rule uses that rule's name. A parameter that was frozen from the start
     /// has no state. Values "adamw.steps", which `steps` returns, and "adamw.calls", which the groups' schedules count.
-    /// If the parameters have a name, it follows "adamw". Waits for the device.
+    /// If the parameters have a name, that name follows "adamw". Waits for the device.
     StateDict state_dict() const;
     /// Errors: Error if a value is missing or negative, or if the values belong to another optimizer; the message names
     /// it.
@@ -86,7 +86,7 @@ class Optimizer {
     std::string description() const;
 
     Parameters& parameters() const { return parameters_; }
-    /// The name of its own rule: "adamw" or "sgd".
+    /// The name of the optimizer's own rule: "adamw" or "sgd".
     const std::string& name() const { return groups_.front().rule->name(); }
 
   private:

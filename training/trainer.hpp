@@ -133,7 +133,7 @@ class Trainer {
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, then rehearses, then trains. A dry context is only rehearsed. Errors: as `plan`,
-    /// `rehearse` and `train`; Error if a scratch budget is to be fitted, which needs the overload below.
+    /// `rehearse` and `train`; Error if the options ask for a fitted scratch budget, which needs the overload below.
     Report run(Context& context);
     /// Calls `make_context` with the profile once the plan and the scratch budget are known, and trains on the context
     /// that it returns, which must outlive the training. Without `make_context` it only rehearses.

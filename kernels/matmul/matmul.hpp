@@ -87,11 +87,11 @@ class MatmulPlan {
     void run(CpuStream& stream, std::byte* scratch) const;
     /// cuBLASLt runs the product if each matrix has an axis of stride 1; otherwise the project's own, slower kernels
     /// do. `scratch`: 256-byte aligned. A separate kernel does what cuBLASLt's epilogues can't; a half c is then
-    /// rounded twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1
-    /// + |x|^3), and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides
-    /// are c's, and width and strides are multiples of 8; it computes `sums` for halves, if they are packed, of c's
-    /// dtype, and without other epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its
-    /// kernels on first use, into memory that is not counted. Errors: DeviceError if cuBLASLt is not installed or
+    /// rounded twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by (1 +
+    /// |x|^3) / 2^11, and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its
+    /// strides are c's, and width and strides are multiples of 8; it computes `sums` for halves, if they are packed, of
+    /// c's dtype, and without other epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads
+    /// its kernels on first use, into memory that is not counted. Errors: DeviceError if cuBLASLt is not installed or
     /// fails.
     void run(CudaStream& stream, std::byte* scratch) const;
 
