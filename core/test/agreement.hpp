@@ -42,7 +42,7 @@ Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sampl
 void expect_close(const Arrays& actual, const Arrays& expected, double relative, const std::string& what,
                   const std::vector<double>& scales = {});
 
-/// A bound on the rounding error of a sum of n terms with a few operations each.
+/// A bound on the number of roundings in a sum of n terms with a few operations each.
 double terms(const ErasedSample& sample);
 
 /// Runs every accepted sample of the op in `dtype` and each layout on `context`, and compares with f64 on `reference`
