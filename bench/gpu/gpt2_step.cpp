@@ -218,7 +218,7 @@ int main(int argc, char** argv) {
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cuda", "dry"}))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
-    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too");
+    app.add_flag("--half-residual", flags.half_residual, "keep the residual stream between blocks in --dtype");
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_option("--lr", flags.lr, "learning rate")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");

@@ -37,8 +37,9 @@ std::string with_names(const std::string& what) {
 void GpuFlags::add(App& app) {
     add_option(app, "--gpu", name, with_names("with --device dry: predict for this GPU, which need not be present"))
         .check(known_gpu());
-    add_option(app, "--gpu-memory", memory,
-               "with --device dry: predict for a GPU with so much memory: that of --gpu, or else one like an H100")
+    add_option(
+        app, "--gpu-memory", memory,
+        "with --device dry: predict for a GPU with this much memory, otherwise like that of --gpu, or like an H100")
         .check(bytes());
     add_gpu_reserve(app, reserve);
 }
@@ -49,8 +50,7 @@ void add_gpu_names(App& app, std::vector<std::string>& names, const std::string&
 
 void add_gpu_reserve(App& app, std::size_t& reserve) {
     add_option(app, "--gpu-reserve", reserve,
-               "memory of a GPU that is left to CUDA, its libraries and the code of kernels; a training plans with the "
-               "rest")
+               "GPU memory to leave to CUDA, its libraries and the code of kernels; a training plans with the rest")
         .check(bytes())
         .show_default();
 }

@@ -107,13 +107,13 @@ std::optional<data::Orientation> ImageFileFlags::read_as() const {
 
 void add_image_files(App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
     add_flag(app, "--skip-bad-images", flags.skip_bad_images,
-             "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
-             "training");
+             "report images that are missing, truncated or damaged and use others in their place; without it, they end "
+             "the training");
     std::vector<std::string> ways{"upright", "stored"};
     if (annotated) ways.emplace_back("auto");
     add_option(app, "--orientation", flags.orientation,
-               fmt::format("images that EXIF data says to turn are read upright or as stored{}",
-                           annotated ? "; auto: as they have the size that the annotations say" : ""))
+               fmt::format("how to read images that EXIF data says to turn: upright or as stored{}",
+                           annotated ? "; auto: whichever has the size in the annotations" : ""))
         .check(one_of(ways))
         .show_default();
     add_workers(app, flags.workers, workers);

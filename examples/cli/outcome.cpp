@@ -77,11 +77,11 @@ const dist::World& world() {
 
 void add_timeouts(App& app, dist::JoinOptions& options) {
     add_option(app, "--join-timeout", options.join_timeout,
-               "with several processes: seconds that all have to come; 0: without end")
+               "with several processes: seconds within which all must join; 0: no limit")
         .check(real(0, 1e9))
         .show_default();
     add_option(app, "--rank-timeout", options.rank_timeout,
-               "with several processes: seconds that they wait for one that makes no progress; 0: without end")
+               "with several processes: seconds to wait for one that makes no progress; 0: no limit")
         .check(real(0, 1e9))
         .show_default();
 }

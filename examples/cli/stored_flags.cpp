@@ -51,7 +51,7 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(App& app) {
         files::SafetensorsFile{file};  // says more of what is wrong than the parser, which would call it wrong usage
         flags->file_ = file;
     };
-    app.values_from("--resume", "checkpoint to continue from, with its flags but for those that are given anew", open,
+    app.values_from("--resume", "checkpoint to continue from; its flags apply unless given again", open,
                     [flags] { return flags->read(flags->file_); });
     for (const auto& [old, name] : kRenamed) refuse_old(app, fmt::format("--{}", old), fmt::format("--{}", name));
     return flags;

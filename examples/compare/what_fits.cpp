@@ -58,27 +58,28 @@ void add_flags(cli::App& app, const std::vector<models::Model>& models, Flags& f
         .delimiter(',')
         .check(cli::one_of(names));
     cli::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
-    add_option(app, "--gpu-memory", flags.memories,
-               fmt::format("sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
-                           fmt::join(kUsualMemories, ",")))
+    add_option(
+        app, "--gpu-memory", flags.memories,
+        fmt::format("memory sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
+                    fmt::join(kUsualMemories, ",")))
         .delimiter(',')
         .check(cli::bytes());
     cli::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
     cli::add_gpu_reserve(app, flags.reserve);
     add_option(app, "--methods", question.methods,
-               "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
-               "--budget; all unless given")
+               "methods to compare: the models' own ways, as with --recompute of the training programs, and plan, as "
+               "with --budget; all by default")
         .delimiter(',')
         .check(cli::one_of(all_methods(models)));
     const cli::Option keep = cli::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
     cli::add_flag(app, "--split-batch", flags.split_batch,
-                  "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
+                  "plans may use smaller micro-batches, even where layers normalise by the statistics of one")
         .excludes(keep);
     add_option(
         app, "--largest", question.largest,
-        "find the largest batch, which plans keep, block or height (the width follows) that fits, all else equal")
+        "find the largest batch (which plans keep), block or height (the width follows) that fits, all else equal")
         .check(cli::one_of({"batch", "block", "height"}));
-    add_option(app, "--json", flags.json, "file for the rows");
+    add_option(app, "--json", flags.json, "JSON file for the rows");
 }
 
 /// What is left to check, and to complete, when all flags are known. Errors: cli::WrongUsage.
