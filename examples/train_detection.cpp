@@ -88,8 +88,8 @@ void take_sizes(cli::App& app, const DetectionFlags& flags) {
     const auto rows = [&](const char* name) {
         const files::SafetensorsEntry* const entry = weights.find(name);
         if (!entry)
-            throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors{}", flags.from, name,
-                                        files::part_advice(flags.from)));
+            throw FileError(fmt::format("{}: has no {}, so it is not a file of torchvision's detectors{}", flags.from,
+                                        name, files::part_advice(flags.from)));
         return fmt::to_string(entry->shape.numel());
     };
     const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;

@@ -218,7 +218,7 @@ cli::Program segmentation_program(SegmentationFlags& flags) {
     const auto images = std::make_shared<const Split>(read_images(flags));
     cli::set_steps(flags, images->training->size());
     std::string what = fmt::format("{}; {}", images->what, data::wide_and_high(flags.height, flags.width));
-    if (small) what += ", the least that a U-Net takes";
+    if (small) what += ", the smallest size that a U-Net takes";
     what += cli::head_note(flags.from, head(), flags.classes);
     return {.data = what,
             .unit = "samples",

@@ -69,7 +69,8 @@ void take_vocabulary(ModelFlags& flags) {
     if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
         flags.pieces = given;
     } else if (flags.tokens.empty()) {
-        throw cli::WrongUsage(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
+        throw cli::WrongUsage(
+            fmt::format("--vocabulary {}: a vocabulary size is for --tokens; name a vocab.txt", given));
     } else if (kinds < 1 || kinds > std::int64_t{1} << 30) {
         throw cli::WrongUsage(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
     } else {
@@ -108,7 +109,8 @@ void check_for_model(const ModelFlags& flags) {
         refuse(flags.top_k > 0, "--top-k");
         cli::check_heads(flags);
         cli::check_positions(flags);
-        if (flags.block < 3) throw cli::WrongUsage("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
+        if (flags.block < 3)
+            throw cli::WrongUsage("--block must be at least 3 for bert, whose blocks hold [CLS] and [SEP] as well");
     } else {
         refuse(flags.hidden > 0, "--hidden");
         refuse(flags.positions > 0, "--positions");

@@ -132,7 +132,7 @@ void expect_length(const TextFlags& flags, const std::function<void()>& make) {
 
 void expect_vocabulary(const TextFlags& flags, const Corpus& corpus, const char* advice) {
     if (flags.from.empty() || corpus.vocabulary == flags.vocabulary) return;
-    throw Error(fmt::format("--from {}: it knows {} kinds of tokens, {} has {}; {}", flags.from, flags.vocabulary,
+    throw Error(fmt::format("--from {}: it knows {} kinds of tokens, but {} has {}; {}", flags.from, flags.vocabulary,
                             flags.data, corpus.vocabulary, advice));
 }
 

@@ -192,15 +192,16 @@ void add_flags(App& app, Flags& flags) {
         if (world().rank() > 0) leave_out_files(flags);
         flags.gpu.check(app, flags.device);
         if (flags.device == "dry" && !flags.calibrate.empty())
-            throw WrongUsage("--calibrate measures, and --device dry computes nothing");
+            throw WrongUsage("--calibrate measures, but --device dry computes nothing");
         if (app.given("--ranks") && flags.device != "dry")
             throw WrongUsage("--ranks is for --device dry; mpirun -np N starts N processes");
         if (world().ranks() > 1 && flags.device == "dry")
             throw WrongUsage("--device dry is for one process, which predicts --ranks N without mpirun");
         if ((world().ranks() > 1 || flags.ranks > 1) && flags.compute.graphs)
-            throw WrongUsage("--graphs is for one process: several exchange in a step, which a graph can't hold");
+            throw WrongUsage(
+                "--graphs is for one process: several exchange data within a step, which a graph can't do");
         if (world().ranks() > 1 && !flags.calibrate.empty())
-            throw WrongUsage("--calibrate measures in one process; give several the --costs of its file");
+            throw WrongUsage("--calibrate works in one process; give its file to several by --costs");
         for (const auto& [name, given] :
              {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !flags.gpu.described())
@@ -212,7 +213,7 @@ void add_flags(App& app, Flags& flags) {
                 throw WrongUsage("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
-                throw WrongUsage(fmt::format("{} excludes --recompute: the plan says what is recomputed", name));
+                throw WrongUsage(fmt::format("{} excludes --recompute: the plan decides what is recomputed", name));
             flags.recompute = flags.recomputes.front().name;
         }
         const bool gpu = flags.device == "cuda" || flags.gpu.described();

@@ -62,7 +62,7 @@ void GpuFlags::check(const App& app, const std::string& device) const {
                 fmt::format("{} is for --device dry; a real GPU's memory is limited by --memory-limit", flag));
     }
     if (app.given("--gpu-memory") && memory == 0)
-        throw WrongUsage("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+        throw WrongUsage("--gpu-memory must be above 0; leave it out to predict for this machine's processor");
     if (app.given("--gpu-reserve") && device != "cuda" && !described())
         throw WrongUsage("--gpu-reserve is for --device cuda, or dry with --gpu or --gpu-memory");
 }

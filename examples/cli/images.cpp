@@ -53,8 +53,8 @@ void expect_upper_bits(const std::vector<data::ImageSourcePointer*>& parts) {
     }
     if (black.empty()) return;
     const std::string what = fmt::format(
-        "{} of {} images that were looked at have 16 bits of grey with no value above 255, such as {}: they are black, "
-        "since the upper 8 bits are read; save them with 8 bits",
+        "{} of {} images that were looked at have 16 bits of grey with no value above 255, such as {}: they look "
+        "black, since only the upper 8 bits are read; save them with 8 bits",
         black.size(), looked_at, black[0]);
     if (std::ssize(black) == looked_at) throw FileError(what);
     training::say("{}", what);
@@ -149,7 +149,7 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
         };
     }
     if (count > 0)
-        throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their places",
+        throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their place",
                                     first, count, all));
     return {};
 }

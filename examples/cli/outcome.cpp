@@ -130,7 +130,7 @@ int run(App& app, int argc, char** argv, const std::function<void()>& body) {
         return end(3, fmt::format("--budget {}: the least found is {} bytes; use --budget {}{}", error.budget(),
                                   error.least(), error.least(), split));
     } catch (const std::bad_alloc&) {
-        return end(3, "the host's memory does not suffice; use a smaller batch or less data");
+        return end(3, "the host is out of memory; use a smaller batch or less data");
     } catch (const std::exception& error) {
         return end(1, error.what());
     }

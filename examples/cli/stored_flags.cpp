@@ -61,8 +61,8 @@ App::Values StoredFlags::read(const std::string& file) {
     const files::SafetensorsFile checkpoint(file);
     if (!files::is_checkpoint(checkpoint)) {
         const bool begins = app_.find("--from").has_value();
-        throw FileError(fmt::format("{}: weights, not a checkpoint of a training that --resume could go on with{}",
-                                    file, begins ? "; --from begins with them" : ""));
+        throw FileError(fmt::format("{}: holds weights, not a checkpoint that --resume could continue from{}", file,
+                                    begins ? "; --from starts from them" : ""));
     }
     const auto found = checkpoint.metadata().find(value_name(app_.name()));
     if (found == checkpoint.metadata().end()) {

@@ -218,7 +218,7 @@ void write_history(const Flags& flags, const Profile& profile, std::vector<techn
 }
 
 void answer(Flags flags) {
-    if (flags.peers && flags.device == "dry") throw cli::WrongUsage("--peers are trained: not with --device dry");
+    if (flags.peers && flags.device == "dry") throw cli::WrongUsage("--peers trains, which --device dry does not");
     if (flags.peers && !flags.question.model.has_peer)
         throw cli::WrongUsage(fmt::format("--peers: there is no PyTorch training of {}; leave it out", flags.model));
     cli::expect_writable("--json", flags.json);

@@ -90,7 +90,7 @@ void complete(Flags& flags, const std::vector<models::Model>& models) {
     for (const std::string& memory : flags.memories) {
         question.gpus.push_back(Profile::gpu(cli::parse_bytes(memory).value()));
         if (question.gpus.back().memory.total_bytes < kLeastGpu)
-            throw cli::WrongUsage(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
+            throw cli::WrongUsage(fmt::format("--gpu-memory {} is a number of bytes; write 8GB, for example", memory));
     }
     for (const std::string& name : flags.gpus) question.gpus.push_back(Profile::gpu(gpu_model(name)));
     for (Profile& gpu : question.gpus) gpu.reserve = flags.reserve;

@@ -172,7 +172,7 @@ std::string mask_values_problem(const std::string& text) {
         const bool digits =
             !part.empty() && part.size() <= 3 && part.find_first_not_of("0123456789") == std::string::npos;
         if (!digits || std::stoi(part) > 255)
-            return fmt::format("{} is no list of values from 0 to 255, such as 0,255", text);
+            return fmt::format("{} is not a list of values from 0 to 255, such as 0,255", text);
         if (!values.insert(std::stoi(part)).second) return fmt::format("{} has {} twice", text, part);
     }
     return values.size() < 2 ? fmt::format("{} is one class; name two or more", text) : "";
@@ -191,9 +191,8 @@ std::string find_mask_values(const DataFlags& flags) {
             fmt::format("{}{}", fmt::join(all.begin(), std::next(all.begin(), std::min(std::ssize(all), shown)), ","),
                         std::ssize(all) > shown ? ",..." : "");
         throw FileError(
-            fmt::format("{}: masks have the values {}, but {} classes are 0 to {}; name more by --classes, the values "
-                        "of classes by "
-                        "--mask-values {}, or one that is no class by --ignore {}",
+            fmt::format("{}: masks have the values {}, but {} classes are 0 to {}; raise --classes, name the classes' "
+                        "values by --mask-values {}, or exclude a value by --ignore {}",
                         mask.native(), list, flags.classes, flags.classes - 1, list, *all.rbegin()));
     }
     return all.contains(255) ? "0,255" : "";

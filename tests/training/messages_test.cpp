@@ -100,7 +100,7 @@ TEST(Messages, AskForATaskWhereNoneWasMade) {
     Trainer trainer([](Parameters&, std::int64_t) { return nullptr; }, {.steps = 1, .print = false});
     EXPECT_THAT(
         [&] { trainer.run(context); },
-        ThrowsMessage<Error>("the function that makes the task returned none; return a std::make_unique of your "
+        ThrowsMessage<Error>("the function that makes the task returned null; return a std::make_unique of your "
                              "task"));
 }
 
@@ -228,7 +228,7 @@ TEST_F(Printed, TheEndNamesTheLastStep) {
     patient.patience = 2;
     const std::string ended = printed(patient, kUsual);
     EXPECT_THAT(ended, HasSubstr("step 3: validation loss 1.0000"));
-    EXPECT_THAT(ended, HasSubstr("ended after step 9: 2 validations in a row came to no less loss\n"));
+    EXPECT_THAT(ended, HasSubstr("stopped after step 9: 2 validations in a row brought no lower loss\n"));
 }
 
 /// As soon as a step is looked at, and not at the next validation.
