@@ -49,7 +49,7 @@ void DataLoaderCursor::check_dataset(std::int64_t samples) const {
 }
 
 void DataLoaderCursor::divide(const DataShard& share) {
-    if (in_step_ != share_.rank) throw Error("loader: batches are shared out between steps, not within one");
+    if (in_step_ != share_.rank) throw Error("loader: divide must be called between steps, not within one");
     if (share.rank < 0 || share.rank >= share.ranks)
         throw Error(fmt::format("loader: there is no rank {} of {}", share.rank, share.ranks));
     if (share.step < share.ranks)

@@ -90,8 +90,9 @@ void MemoryDataset<Target>::read(std::span<const std::int64_t> indices, Batch& b
 template <class Target>
 MemoryDataset<Target> MemoryDataset<Target>::slice(std::int64_t first, std::int64_t count) const {
     if (first < 0 || count < 1 || first > count_ || count > count_ - first)
-        throw ShapeError(fmt::format("slice: {} samples from {} are none, or outside of the {} of the dataset", count,
-                                     first, count_));
+        throw ShapeError(
+            fmt::format("slice: {} samples from sample {} on must be at least 1 and within the {} of the dataset",
+                        count, first, count_));
     MemoryDataset part = *this;
     part.first_ = first_ + first;
     part.count_ = count;

@@ -109,8 +109,8 @@ std::size_t checked_size(const Reader& file, const std::vector<std::int64_t>& sh
 
 void check_rank(const std::filesystem::path& path, const IdxArray& array, std::size_t rank, const char* what) {
     if (array.shape.size() != rank)
-        throw FileError(fmt::format("{}: rank {} (shape [{}]) is not that of {}, {}", path.native(), array.shape.size(),
-                                    fmt::join(array.shape, ", "), what, rank));
+        throw FileError(fmt::format("{}: rank {} (shape [{}]), but the rank of {} is {}", path.native(),
+                                    array.shape.size(), fmt::join(array.shape, ", "), what, rank));
 }
 
 struct Part {

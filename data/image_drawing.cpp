@@ -121,7 +121,9 @@ void draw_text(Image& image, std::int64_t y, std::int64_t x, std::string_view te
 
 Image beside(const std::vector<Image>& images, std::int64_t gap) {
     if (images.empty() || gap < 0)
-        throw ShapeError(fmt::format("beside: {} images, {} pixels apart", images.size(), gap));
+        throw ShapeError(
+            fmt::format("beside: needs at least 1 image and a gap of at least 0 pixels, got {} images and a gap of {}",
+                        images.size(), gap));
     std::int64_t height = 0, width = -gap;
     for (const Image& image : images) {
         check_channels("beside", image, true, true);

@@ -51,7 +51,7 @@ class Reception {
             while (!missing().empty()) {
                 if (Deadline::clock::now() > until) ++late;
                 if (late > 4 * (kMostStrangers + joined_.size()) || !step(until))
-                    throw TimedOut(fmt::format("rank{} {} of {} {} not come within {:g} s",
+                    throw TimedOut(fmt::format("rank{} {} of {} {} not joined within {:g} s",
                                                missing().size() == 1 ? "" : "s", fmt::join(missing(), ", "), own_.ranks,
                                                missing().size() == 1 ? "has" : "have", patience));
             }

@@ -89,8 +89,8 @@ void until_done(const Socket& socket, short event, std::size_t bytes, Deadline u
         if (went > 0) continue;
         pollfd ready{socket.number(), event, 0};
         if (!wait_for({&ready, 1}, until))
-            throw TimedOut(
-                fmt::format("{} of {} bytes {} in time", done, bytes, event == POLLIN ? "have come" : "have gone"));
+            throw TimedOut(fmt::format("{} of {} bytes {} in time", done, bytes,
+                                       event == POLLIN ? "have arrived" : "have been sent"));
     }
 }
 

@@ -190,7 +190,7 @@ void World::share_processors() const {
     const int sharing = group_ ? own.sharing(*group_) : allowed < processors ? 1 : local_ranks_;
     threads_ = std::max(1, allowed / sharing);
     if (threads_ < share) {
-        remark_ = fmt::format("rank {} may run on {} of {} processors, and takes {} thread{}: {} leaves them {}", rank_,
+        remark_ = fmt::format("rank {} may run on {} of {} processors and uses {} thread{}; {} leaves them {}", rank_,
                               allowed, processors, threads_, threads_ == 1 ? "" : "s",
                               address_.empty() ? "mpirun --bind-to none" : "a launcher that binds no processes", share);
     }

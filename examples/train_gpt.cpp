@@ -122,7 +122,7 @@ void take_sizes(cli::App& app, GptFlags& flags) {
         for (const auto& [name, activation] : kActivations)
             if (activation == sizes.activation) cli::imply(app, "--activation", name, flags.from);
         if (sizes.activation == Activation::gelu_erf)
-            flags.note(fmt::format("{}: GELU is in its exact form, unless --activation says otherwise", flags.from));
+            flags.note(fmt::format("{}: GELU is in its exact form; --activation changes that", flags.from));
     }
     if (flags.tokens.empty()) {
         flags.vocabulary = sizes.vocabulary;

@@ -61,7 +61,7 @@ std::shared_ptr<const data::WordPiece> read_pieces(const TextFlags& flags) {
     if (!flags.letter_case.empty()) options.lower_case = flags.letter_case == "lower";
     const auto pieces = std::make_shared<const data::WordPiece>(data::WordPiece::read(flags.pieces, options));
     if (flags.letter_case.empty() && flags.tokens.empty())
-        flags.note(fmt::format("{}: the text {}; --case says otherwise", flags.pieces,
+        flags.note(fmt::format("{}: the text {}; --case changes that", flags.pieces,
                                pieces->lower_case() ? "is read in lower case" : "keeps its capital letters"));
     return pieces;
 }

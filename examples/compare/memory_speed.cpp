@@ -202,7 +202,7 @@ void print(const std::vector<techniques::Row>& rows, std::size_t within) {
                    row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
                    : *row.same_bits ? "same as without recomputing"
-                                    : "OTHERS than without recomputing");
+                                    : "DIFFERENT from without recomputing");
     }
     std::fflush(stdout);
 }

@@ -175,7 +175,7 @@ void answer(Flags flags, const std::vector<models::Model>& models) {
     json["inputs"] = nlohmann::ordered_json::object();
     json["rows"] = nlohmann::ordered_json::array();
     fmt::print(
-        "A step's time, by rates of data sheets; -: does not fit; / 4: in 4 micro-batches; {} are left to CUDA\n",
+        "A step's time, predicted from data sheets; -: does not fit; / 4: in 4 micro-batches; {} are left to CUDA\n",
         memory::format_bytes(flags.reserve));
     for (const std::string& name : flags.models) {
         const models::Model& model = models::named(models, name);

@@ -112,7 +112,7 @@ TEST(SharedLoader, ItsPlaceIsKnownBetweenSteps) {
     following(loader);
     EXPECT_THAT([&] { loader.state(); },
                 throws<Error>("loader: with several ranks, the position is only defined between steps"));
-    EXPECT_THAT([&] { loader.divide({0, 2, 4}); }, throws<Error>("loader: batches are shared out between steps"));
+    EXPECT_THAT([&] { loader.divide({0, 2, 4}); }, throws<Error>("loader: divide must be called between steps"));
     following(loader);
     EXPECT_EQ(loader.state().batch, 4);
 }

@@ -113,9 +113,9 @@ TEST_F(Joining, OtherJobsAreRefusedInALine) {
 TEST_F(Joining, RanksThatDoNotComeAreNamedToAllThatHave) {
     const Socket second = connection(Hello{.rank = 1, .ranks = 4}.bytes());
     EXPECT_THAT(([&] { receive_ranks(listener_, {.ranks = 4}, 0); }),
-                ThrowsMessage<TimedOut>(HasSubstr("ranks 2, 3 of 4 have not come within 0 s")));
+                ThrowsMessage<TimedOut>(HasSubstr("ranks 2, 3 of 4 have not joined within 0 s")));
     EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:");
-    EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:ranks 2, 3 of 4 have not come within 0 s");
+    EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:ranks 2, 3 of 4 have not joined within 0 s");
 }
 
 TEST_F(Joining, WhoConnectsAgainAndAgainDoesNotPutOffTheEnd) {
@@ -158,8 +158,9 @@ TEST_F(Joining, ARankThatHasJoinedWaitsForTheWordOfTheFirst) {
     const Socket first = *listener_.accept(within(kLong));
     first.send_frame("headroom:", within(kLong));
     EXPECT_EQ(second.wait_for(std::chrono::duration<double>(1.1 * kPatience)), std::future_status::timeout);
-    first.send_frame("headroom:rank 2 of 3 has not come within 1 s", within(kLong));
-    EXPECT_THAT([&] { second.get(); }, ThrowsMessage<Error>("rank 1 can't join: rank 2 of 3 has not come within 1 s"));
+    first.send_frame("headroom:rank 2 of 3 has not joined within 1 s", within(kLong));
+    EXPECT_THAT([&] { second.get(); },
+                ThrowsMessage<Error>("rank 1 can't join: rank 2 of 3 has not joined within 1 s"));
 }
 
 TEST_F(Joining, AFirstRankThatEndsEndsTheOthers) {

@@ -185,7 +185,7 @@ TEST(Tcp, AMeetingOfSeveralMachinesIsHeldAtAllAddressesOfTheFirst) {
 
 TEST(Tcp, RanksThatNeverComeAreNamed) {
     EXPECT_THAT(([] { hosts_over_tcp({.rank = 0, .ranks = 3, .address = free_address()}, 0); }),
-                ThrowsMessage<Error>("ranks 1, 2 of 3 have not come within 0 s"));
+                ThrowsMessage<Error>("ranks 1, 2 of 3 have not joined within 0 s"));
     EXPECT_THAT(
         ([] { hosts_over_tcp({.rank = 2, .ranks = 3, .address = free_address()}, 0); }),
         ThrowsMessage<Error>(HasSubstr("rank 2 can't join within 0 s: no process accepts connections at 127.")));

@@ -124,7 +124,7 @@ class Watch(ProcessesCase):
                                ("hang", f"work={2 * self.short}"))
         self.assertEqual(hangs, ([1, 1], [[named], []]))
         self.assertEqual(works, ([0, 0], [[], []]))
-        self.assertIn(f"rank 1 of 2 has not come within {JOINING} s", alone.communicate()[1])
+        self.assertIn(f"rank 1 of 2 has not joined within {JOINING} s", alone.communicate()[1])
         self.assertEqual(alone.returncode, 1)
 
 
