@@ -54,10 +54,15 @@ function(headroom_in_batches target size)
     endif()
 endfunction()
 
-# What nobody waits for when it runs is optimised for the compiler's time.
+# A release's optimisation is the build type's, -O3, where loops over numbers run: in kernels, and in data's images. Elsewhere
+# it costs the compiler's time alone: LEVEL is -O2 where a step passes, -O1 where nobody waits for what runs.
+function(headroom_optimise target level)
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${level}>)
+endfunction()
+
 function(headroom_quick_options target)
     headroom_compile_options(${target})
-    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+    headroom_optimise(${target} -O1)
 endfunction()
 
 # Objects are shared between build folders: paths are hashed relative to the build, and what "native" means on

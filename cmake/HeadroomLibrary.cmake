@@ -12,12 +12,12 @@ function(headroom_include_root target scope folder)
     target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${HEADROOM_INCLUDE_ROOTS}/${root}>)
 endfunction()
 
-# headroom_library(<name> [QUICK] [USES <libraries below>] [PACKAGES <others' packages>] [LINKS <public targets>]
+# headroom_library(<name> [OPTIMISE <level>] [USES <libraries below>] [PACKAGES <others' packages>] [LINKS <public targets>]
 # [PRIVATE <private targets>]) compiles <name>/*.cpp and <name>/*/*.cpp into headroom_<name>, known as
-# headroom::<name>, component <name> of the installed package, which finds PACKAGES for it. QUICK: nothing in it
-# is worth more optimisation than -O1.
+# headroom::<name>, component <name> of the installed package, which finds PACKAGES for it. OPTIMISE: as
+# headroom_optimise has it.
 function(headroom_library name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK" "" "USES;PACKAGES;LINKS;PRIVATE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMISE" "USES;PACKAGES;LINKS;PRIVATE")
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp ${PROJECT_SOURCE_DIR}/${name}/*/*.cpp)
     file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.hpp ${PROJECT_SOURCE_DIR}/${name}/*/*.hpp)
     headroom_filter_cuda(sources)
@@ -30,10 +30,9 @@ function(headroom_library name)
     if(sources)
         add_library(${target} STATIC ${sources})
         target_link_libraries(${target} PRIVATE ${arg_PRIVATE})
-        if(arg_QUICK)
-            headroom_quick_options(${target})
-        else()
-            headroom_compile_options(${target})
+        headroom_compile_options(${target})
+        if(arg_OPTIMISE)
+            headroom_optimise(${target} ${arg_OPTIMISE})
         endif()
         if(NOT name STREQUAL kernels)  # of whose loops each is optimised by itself
             headroom_in_batches(${target} 24)

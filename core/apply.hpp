@@ -24,8 +24,8 @@ namespace headroom {
 
 namespace detail {
 
-/// Gives storage to parameters not used before, and turns autocast and mixed dtypes into recorded casts. Errors: Error
-/// that names both contexts if an input belongs to another context than the tape.
+/// Gives storage to parameters not used before, and turns autocast and mixed dtypes into recorded casts. Errors: Error,
+/// naming both contexts, if an input does not belong to the tape's context.
 void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs);
 
 }  // namespace detail
@@ -45,7 +45,7 @@ namespace detail {
 
 template <class Function>
 struct ForwardTraits;
-/// The parameters after (Exec&, const Attrs&): arrays, or one span of arrays.
+/// Describes forward's parameters after (Exec&, const Attrs&), which are arrays or one span of arrays.
 template <class Saved, class Out, class Attrs, class... Inputs>
 struct ForwardTraits<OpResult<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
     static constexpr std::size_t n_inputs = sizeof...(Inputs);
@@ -70,7 +70,7 @@ consteval std::size_t saved_count() {
     }
 }
 
-/// These arrays, in the order of the fields.
+/// The arrays of `saved`, in field order.
 template <class Saved>
 std::span<Array> arrays_of(Saved& saved) {
     return {reinterpret_cast<Array*>(&saved), saved_count<Saved>()};

@@ -1,6 +1,6 @@
 #pragma once
 // The memory categories of a training, and allocator options whose reports name them. A context that creates its own
-// memory uses these options; take them from here for a memory that contexts share.
+// memory uses these options. If contexts share a memory, create it with them.
 //
 //     auto memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), training_memory({.slack = 0.1}));
 //     Context context = Context::cpu({.memory = memory});
@@ -16,7 +16,8 @@ namespace headroom {
 /// The index into figures such as `MemoryStatistics::allocated_by_category`.
 enum class Category : memory::CategoryId { parameters, gradients, optimizer_state, activations, workspace, inputs };
 
-/// By `Category`, with its layer in charts: long-lived memory lies at the bottom, short-lived memory above it.
+/// The names, indexed by `Category`, with their layers in charts: long-lived memory at the bottom, short-lived memory
+/// above it.
 inline std::vector<memory::NamedCategory> category_names() {
     return {{"parameters", 0},  {"gradients", 2}, {"optimizer state", 1},
             {"activations", 4}, {"workspace", 5}, {"inputs", 3}};

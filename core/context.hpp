@@ -33,9 +33,10 @@ namespace headroom {
 using kernels::gpu_model;
 using kernels::GpuModel;
 
-/// Bytes of a GPU that CUDA's context, its libraries and kernel code take; a training plans with the rest.
+/// GPU memory in bytes that is set aside for CUDA's context, its libraries and kernel code. A training plans with the
+/// rest.
 inline constexpr std::size_t kGpuReserve = std::size_t{600} << 20;
-/// Bytes that NCCL's buffers take in addition when several GPUs train together.
+/// Bytes that are also set aside for NCCL's buffers when several GPUs train together.
 inline constexpr std::size_t kNcclReserve = std::size_t{400} << 20;
 
 struct ContextOptions {
@@ -47,8 +48,8 @@ struct ContextOptions {
     std::uint64_t seed = 0;                          ///< for initialisation and random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared memory, see `training_memory`; null: the context's own
     ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: mostly for GPUs
-    /// File of `save_tuning`, with the algorithms that earlier runs found fastest. Read if it exists and is for this
-    /// GPU model, whether or not `compute.tune` is set. Empty: no file. Ignored on the CPU.
+    /// File written by `save_tuning`, with the algorithms that earlier runs found fastest. Read if it exists and is for
+    /// this GPU model, whether or not `compute.tune` is set. Empty: no file. Ignored on the CPU.
     std::filesystem::path tuning_file = {};
     /// Fills new memory with NaN (-1 for integers), which exposes ops that read before anything was written. Slow;
     /// `test::check_op` sets it.
@@ -90,7 +91,7 @@ struct Profile {
     /// A GPU like an H100, with this much memory.
     static Profile gpu(std::size_t memory_bytes);
     bool cuda() const { return model.capability > 0; }
-    /// `memory`, or this machine's memory where it stands for that.
+    /// `memory`, or this machine's memory if its granularity is 0.
     memory::DriverProperties device_memory() const;
     /// Bytes of the device that a training can't use: the reserve, plus NCCL's buffers if there are several ranks; more
     /// if other programs use the GPU.
@@ -99,7 +100,7 @@ struct Profile {
     std::size_t usable_bytes() const;
     /// The same profile with this limit, on a device of exactly this size and without a reserve.
     Profile limited(std::size_t bytes) const;
-    /// With a limit that is never reached: for rehearsals that compare peaks.
+    /// The same profile with a limit that is never reached, for rehearsals that compare peaks.
     Profile endless() const { return limited(std::size_t{1} << 50); }
 };
 
@@ -171,13 +172,13 @@ class Context {
     /// ShapeError if it has gaps; Error if its memory belongs to another context.
     Tensor from_array(Array array);
 
-    // Policies. Later patterns take precedence over earlier ones.
+    // Policies. Later patterns take precedence over earlier patterns.
     /// Attaches `policy` to the module paths that match `pattern`, for regions opened from now on. The next backward
     /// refuses a pattern that matches no module, so build modules first.
     void policy(std::string pattern, Policy policy);
-    /// Attaches `policy` to whole micro-batches. It is asked last, and also about ops outside modules. Replaces the
-    /// previous one; none removes it, as a plan that keeps everything does. Takes effect in the next `MicroBatchScope`,
-    /// such as those of `GradientAccumulator`.
+    /// Attaches `policy` to whole micro-batches. It is asked last, and also about ops outside modules. It replaces the
+    /// previous micro-batch policy; an empty optional removes that, as a plan that keeps everything requires. Takes
+    /// effect in the next `MicroBatchScope`, such as those of `GradientAccumulator`.
     void policy(std::optional<Policy> policy);
     /// Registers a module's path, so that patterns can match it.
     PathId module_path(std::string_view path);
@@ -206,8 +207,8 @@ class Context {
     /// Restores seed and counter. Errors: Error if one is missing.
     void restore(const StateValues& values);
 
-    /// Changes whenever calling a module may record something else than before: after changes of policies, the seed, or
-    /// the set of trained parameters. For graphs.
+    /// Changes whenever a module call may record different ops than before: when policies, the seed, or the set of
+    /// trained parameters change. Graphs use it to detect that they are out of date.
     std::uint64_t settings_version() const { return settings_version_; }
 
     /// The dtype for products of f32 inputs; none outside `Autocast`.
@@ -229,7 +230,7 @@ class Context {
             std::shared_ptr<CudaDevice> device, const Profile& profile);
     friend class Tape;
     const Policy* policy_for(PathId path);
-    /// Errors: Error that names a pattern that matches no module, and the paths most like it.
+    /// Errors: Error that names a pattern that matches no module, and the most similar paths.
     void check_policies();
     void check_finite(const TapeRegion& region);
     bool keeps_tuning() const;

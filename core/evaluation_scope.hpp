@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-/// In its scope modules evaluate, as after `train(false)`, and nothing is recorded.
+/// In its scope, modules are in evaluation mode, as after `train(false)`, and nothing is recorded.
 class EvaluationScope {
   public:
     explicit EvaluationScope(Parameters& parameters)

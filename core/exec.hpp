@@ -33,7 +33,7 @@ class Exec {
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
     /// or strides don't fit in 63 bits; DtypeError as `check_dtype`, except for workspace, which may hold a file's
-    /// values on their way to another dtype.
+    /// values before they are converted.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// The same, with the memory order of axes taken from the strides `like` (see kernels::dense_strides).
     Array empty_like(const Shape& shape, const Strides& like, Dtype dtype,
@@ -54,7 +54,7 @@ class Exec {
     Scratch scratch(std::size_t bytes) const;
 
     /// False while backward replays an op only for its saved arrays: the op may then leave its outputs undefined and
-    /// skip their work.
+    /// skip computing them.
     bool output_wanted() const { return wanted_.output; }
     /// False if backward will not run: arrays in `Saved` that only this op computes may stay undefined. A replay sees
     /// the same value as the recording.
@@ -86,7 +86,7 @@ class Exec {
         bool saved = true;
         unsigned gradients = ~0u;  ///< bit i % 32 for input i
     };
-    /// For the tape, while an op runs: names for an error on a GPU, and which results of forward are wanted.
+    /// For the tape, while an op runs: holds the names for an error on a GPU, and which results of forward are wanted.
     class Working {
       public:
         /// Bit i of `offered`: an output may reuse the storage of array i.
@@ -157,7 +157,7 @@ class Exec {
     /// For the tape: the module path that allocations are assigned to.
     void set_path(PathId path) { path_ = path; }
     std::string path_text(PathId path) const { return memory_->path(path); }
-    /// Whether a profiler watches a GPU's stream. If so, `mark` shows a moment of the host's time there.
+    /// Whether a profiler is attached to a GPU's stream. If so, `mark` adds a marker to its timeline.
     bool profiled() const;
     void mark(const std::string& text) const;
 
@@ -173,7 +173,7 @@ class Exec {
             fail(error);
         }
     }
-    /// Shows the op and the path to a profiler, if there is one.
+    /// Reports the op and its path to a profiler, if one is attached.
     class RangeScope {
       public:
         RangeScope(const Exec& exec, const CudaStream& stream);

@@ -1,7 +1,7 @@
 #pragma once
-// Compares the gradients from backward with finite differences, like torch.autograd.gradcheck. It is for functions of
-// tensors; to test an op of your own in full, use `test::check_op` (core/test/op_checks.hpp), which calls this for each
-// of its samples.
+// Compares the gradients from backward with finite differences, like torch.autograd.gradcheck. It checks functions of
+// tensors. To test your own op in full, use `test::check_op` (core/test/op_checks.hpp), which calls this for each of
+// its samples.
 //
 //     Tensor x = context.from_host(std::vector<double>{0.3, -1.2, 2.0}, {3}).requires_grad_();
 //     gradcheck([](const std::vector<Tensor>& in) { return my_function(in[0]); }, {x});

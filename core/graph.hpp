@@ -6,7 +6,7 @@
 //
 //     GraphMemory memory(context);
 //     const WorkGraph forward(memory, [&] { y = model.forward(x); });   // nothing is computed yet
-//     forward.launch();                                                 // y is computed from x, where they lie
+//     forward.launch();                                                 // computes y from x, both at fixed addresses
 //
 // Host results (a count, the branch taken) stay as they were at capture. Random ops draw as without a graph: each
 // launch advances the context's counter as the captured work did.

@@ -48,9 +48,9 @@ class Group {
     const Traffic& traffic() const { return traffic_; }
 
     /// Sends extent `sends[q]` of `send` to each rank q and receives extent `receives[q]` of `receive` from it, this
-    /// rank included. All ranks must call it in the same order, with matching sizes. The two buffers may be one if no
-    /// extent is both sent and received to. Blocks until done. Errors: Error if the number of extents is not the number
-    /// of ranks; the engine's errors.
+    /// rank included. All ranks must call it in the same order, with matching sizes. `send` and `receive` may be one
+    /// buffer if no extent is used for both. Blocks until done. Errors: Error if the number of extents is not the
+    /// number of ranks; the engine's errors.
     void all_to_all(const std::byte* send, std::span<const Extent> sends, std::byte* receive,
                     std::span<const Extent> receives);
     /// The same in GPU memory, in the order of the exchange queue (`kernels::CudaQueue`). Errors: also DeviceError;
@@ -60,7 +60,7 @@ class Group {
     /// Counts an exchange that a rehearsal skips.
     void count(std::span<const Extent> sends);
 
-    /// Data is cut into this many parts by size alone; each rank owns a run of neighbouring parts. With more ranks than
+    /// Data is cut into this many parts by size alone; each rank owns a run of consecutive parts. With more ranks than
     /// parts, some ranks own none.
     static constexpr int kParts = 64;
     /// First element of a part of `count` elements; `count` for part `kParts`.
@@ -91,26 +91,26 @@ class RehearsedGroup final : public Group {
                        std::span<const Extent> receives) override;
 };
 
-/// A rank's run of neighbouring elements of an array.
+/// A rank's run of consecutive elements of an array.
 struct ShardRange {
     std::int64_t first = 0, count = 0;
 };
-/// The range of each rank. The first form takes the begin of each part and the end of the last; the second cuts `count`
-/// elements.
+/// The range of each rank. The first form takes the start of each part and the end of the last; the second divides
+/// `count` elements.
 std::vector<ShardRange> shard_ranges(std::span<const std::int64_t> begins, int ranks);
 std::vector<ShardRange> shard_ranges(std::int64_t count, int ranks);
 
-/// All arrays below must be without gaps. Errors: OutOfMemory; those of the group. On a GPU, an exchange started by
-/// `begin_...` runs beside the work queued after it; until it is finished or awaited, the arrays it sends and receives
-/// must not change.
+/// All arrays below must be without gaps. Errors: OutOfMemory; errors of the group. On a GPU, an exchange started by
+/// `begin_...` overlaps with the work queued after it. Until it is finished or awaited, the arrays that it sends and
+/// receives must not change.
 ///
 /// A reduce-scatter in progress.
 struct PendingReduceScatter {
     int present = 0;
-    Scratch received;                             ///< from the ranks that take part, one after another
+    Scratch received;                             ///< from the participating ranks, one after another
     std::shared_ptr<kernels::CudaEvent> arrived;  ///< null except on a GPU
 };
-/// Starts to receive this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from
+/// Starts receiving this rank's share of the `values` of ranks 0 to `present` - 1. `values` is undefined on ranks from
 /// `present` on.
 PendingReduceScatter begin_reduce_scatter(const Exec& exec, Group& group, const Array& values,
                                           std::span<const ShardRange> shares, int present, Dtype dtype);

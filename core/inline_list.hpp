@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// Holds up to N objects without a heap allocation; more go to the heap. Constructs no spare elements.
+/// Holds up to N objects without a heap allocation; more go to the heap. Unused capacity is not constructed.
 template <class T, std::size_t N>
 class InlineList {
   public:

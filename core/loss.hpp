@@ -3,11 +3,11 @@
 // value that PyTorch's loss functions return. Sum and terms are separate so that parts of a batch add up to the whole
 // exactly, even if their sizes differ: `optim::GradientAccumulator` adds sums and terms, and divides once.
 //
-//     const Loss loss = cross_entropy(logits, targets);          // targets to ignore are no terms
+//     const Loss loss = cross_entropy(logits, targets);          // ignored targets do not count as terms
 //     backward(loss.mean());
 //     accumulator.accumulate([&] { return model.loss(ids, targets); });
 //     Loss mine(sum(abs(x - y)), static_cast<double>(x.numel()));
-//     Loss both = mse_loss(x, y) + 0.5 * mine;                   // of the same terms
+//     Loss both = mse_loss(x, y) + 0.5 * mine;                   // over the same terms
 //
 // A loss with several normalisers, such as a detector's, is a sum over images of per-image means: its terms are images.
 #include <variant>

@@ -14,8 +14,8 @@
 
 namespace headroom {
 
-/// One rank's piece of a sharded array: neighbouring elements in memory. The pieces of all ranks, in rank order, make
-/// up the whole.
+/// One rank's piece of a sharded array: consecutive elements in memory. The pieces of all ranks, in rank order, make up
+/// the whole.
 struct ArrayPiece {
     Geometry whole;          ///< without gaps
     std::int64_t first = 0;  ///< index in the whole of this piece's first element

@@ -108,7 +108,7 @@ struct SampleInput {
     static SampleInput in(const kernels::Domain& domain, Shape shape) {
         return domain.kinked ? distinct(shape) : domain.low > -4 ? positive(shape) : normal(shape);
     }
-    /// The same input, for an op without a gradient for it.
+    /// The same input without a gradient, for ops that have none for it.
     SampleInput without_gradient() const {
         SampleInput result = *this;
         result.constant = true;
@@ -128,7 +128,7 @@ struct Sample {
 
 struct NoAttrs {};
 
-/// The same calls with `attrs`, so that the samples of ops of one kind are compiled once.
+/// The same calls with `attrs`. Related ops thus share samples that are compiled once.
 template <class Attrs>
 std::vector<Sample<Attrs>> with_attrs(const Attrs& attrs, const std::vector<Sample<NoAttrs>>& calls) {
     std::vector<Sample<Attrs>> result;

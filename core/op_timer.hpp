@@ -18,7 +18,7 @@ struct OpTimes {
     std::vector<double> forward = {};
     std::vector<double> replays = {};
     std::vector<double> backward = {};  ///< from values kept since forward
-    /// Right after ops were replayed for it: their results are in caches.
+    /// Runs of backward right after ops were replayed for it, whose results are then in caches.
     std::vector<double> backward_after_replay = {};
 };
 
@@ -30,7 +30,7 @@ class OpTimer final : public TapeObserver {
     OpTimer& operator=(const OpTimer&) = delete;
 
     /// Timings since the last call, indexed by the op's place in a micro-batch, as in the `RecordedProgram` of its
-    /// rehearsal. Micro-batches count as repetitions of one.
+    /// rehearsal. All micro-batches count as repetitions of the same one.
     std::vector<OpTimes> take() { return std::exchange(ops_, {}); }
 
     void op_begins() override;
@@ -49,7 +49,7 @@ class OpTimer final : public TapeObserver {
     Context& context_;
     Clock::time_point begin_;
     bool replayed_ = false;        ///< an op was replayed since the last backward
-    std::vector<double> forward_;  ///< of the ops being recorded; unused ones leave the tape again
+    std::vector<double> forward_;  ///< by record; a dropped record's entry is overwritten
     std::vector<OpTimes> ops_;
 };
 

@@ -1,9 +1,10 @@
 #pragma once
-// The trainable state of a model. Values lie in one flat array, so that an optimizer step is a few kernels. Modules
-// register parameters when they are built; the first use of any parameter allocates them all. Gradients have memory
-// from their first arrival until the optimizer's step, in segments: neighbours share one block. Frozen parameters have
-// no gradients. If several models share a context, each has its own `Parameters`, whose name begins all its paths.
-// Running statistics are not parameters but buffers, which are saved as well.
+// The trainable state of a model. Values are stored in one flat array, so that an optimizer step takes a few kernels.
+// Modules register parameters when they are built; the first use of any parameter allocates them all. A gradient's
+// memory exists from its first arrival until the optimizer's step; the gradients of neighbouring parameters form
+// segments, each in one block. Frozen parameters have no gradients. If several models share a context, each has its own
+// `Parameters`, whose name is the prefix of all its paths. Running statistics are not parameters but buffers, which are
+// saved as well.
 //
 //     Parameters parameters(context);
 //     Parameters critic(context, {.name = "critic"});   // "critic.up.weight"
@@ -53,12 +54,12 @@ enum class Shard : std::uint8_t {
 
 const char* name(Shard shard);
 
-/// Trained parameters that are neighbours in memory and whose gradients share one block.
+/// Trained parameters that are adjacent in memory and whose gradients share one block.
 struct GradientSegment {
     std::vector<std::size_t> parameters;  ///< indices into `Parameters::all`, in memory order
     std::int64_t offset = 0;              ///< offset of the first one in the values
     std::int64_t count = 0;               ///< elements, padding included
-    std::vector<std::int64_t> parts;      ///< begins of its `Group::kParts` parts, and the end; some parts may be empty
+    std::vector<std::int64_t> parts;      ///< first elements of its `Group::kParts` parts, and the end; may repeat
     ShardRange own = {};                  ///< elements that this rank updates: all, unless sharded
     Array gradients;                      ///< [count]; undefined until a gradient arrives; padding is zero
     /// [own.count]: the gradients used for the update. A part of `gradients`, or with `Shard::gradients` the array from
@@ -101,7 +102,7 @@ class Parameters : private ParameterStorage {
     /// message lists the paths with the longest common prefix.
     const Parameter& at(std::string_view path) const;
     /// Sets the values of a parameter or buffer, in row-major order, converted to its dtype. A backward whose forward
-    /// ran before the call is refused. Errors: as `at`; ShapeError for another number of values; Error inside
+    /// ran before the call is refused. Errors: as `at`; ShapeError for a different number of values; Error inside
     /// `optim::MovingAverage::evaluate`.
     template <class T>
     void set(std::string_view path, std::span<const T> values);
@@ -120,7 +121,7 @@ class Parameters : private ParameterStorage {
     void materialize() override;
     /// Drops all gradients and frees their memory; gradients that the program holds handles to stay valid.
     void zero_grad();
-    /// From the next gradients on, `zero_grad` keeps their memory: for graphs, whose addresses are fixed.
+    /// Makes `zero_grad` keep the memory of later gradients, for graphs, whose addresses are fixed.
     void hold_gradients() { hold_gradients_ = true; }
     /// For graphs. `reached`: by index into `all`, whether a gradient has arrived since `zero_grad`. `set_reached`
     /// marks gradients as arrived; inside a graph the host does not see them arrive.
@@ -148,17 +149,17 @@ class Parameters : private ParameterStorage {
     const std::vector<GradientSegment>& segments();
     /// Call it after changing values in place: a backward that saved them before is then refused.
     void mark_changed();
-    /// The same for the values of one segment only; backward through other values goes on.
+    /// The same for the values of one segment only; backward through other values still works.
     void mark_changed(const GradientSegment& segment);
 
     /// For code that swaps the values temporarily: until `mark_exchanged(false)`, writes to the values are refused,
     /// because they would be lost.
     void mark_exchanged(bool on) { exchanged_ = on; }
-    /// Errors: Error that `what` is not possible, while the values are swapped.
+    /// Errors: Error while the values are swapped; the message says that `what` is not possible.
     void check_not_exchanged(std::string_view what) const;
 
-    /// Sets the mode of the whole model, like PyTorch's model.train() and, with false, model.eval(); modules have no
-    /// mode of their own. Starts in training mode; evaluation turns dropout off.
+    /// Sets the mode of the whole model, like PyTorch's model.train() and, with false, model.eval(). Modules have no
+    /// mode of their own. The initial mode is training; evaluation turns dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 

@@ -11,7 +11,7 @@ namespace headroom {
 
 /// Runs `fn()` in a region of that path. Backward runs its ops again and keeps only the region's inputs and the tensors
 /// that the caller still holds. Modules called inside keep their own paths. A policy attached to the path takes
-/// precedence. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Errors: those of `fn`.
+/// precedence. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Errors: whatever `fn` throws.
 template <class F>
 decltype(auto) recomputed(Context& context, std::string_view path, F&& fn) {
     static const Policy again = recompute_all();

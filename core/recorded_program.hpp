@@ -1,7 +1,7 @@
 #pragma once
-// The program that a micro-batch recorded, from `rehearse`: its ops in order, the values between them, and the memory
-// that each op needed in addition. It is the same for every micro-batch of the same shapes, whatever the policies; only
-// autocast's casts and the memory figures may differ.
+// The program that a micro-batch recorded, as returned by `rehearse`: its ops in order, the values between them, and
+// the additional memory that each op needed. It is the same for every micro-batch of the same shapes, with any
+// policies; only autocast's casts and the memory figures may differ.
 //
 //     for (const RecordedOp& op : rehearse(profile, program).program.ops) fmt::print("{} {}\n", op.path, op.name);
 #include <cstddef>
@@ -23,7 +23,8 @@ struct RecordedValue {
     std::size_t bytes = 0;           ///< size of its block, after the allocator's rounding
     std::uint32_t producer = kNone;  ///< index of the op that made it; kNone: from outside
     bool is_parameter = false;
-    /// The number of ops recorded before the program let go of it; kNone: it was still held when backward began.
+    /// The number of ops recorded before the program released its last handle to it; kNone: it was still held when
+    /// backward began.
     std::uint32_t let_go = kNone;
 };
 
@@ -36,7 +37,7 @@ struct RecordedInput {
 /// Memory of an op's run, in bytes.
 struct OpMemory {
     std::size_t others = 0;  ///< live at its start apart from the tape's values: parameters, gradients, batches
-    std::size_t peak = 0;    ///< the most it adds to the bytes live at its start, outputs included
+    std::size_t peak = 0;    ///< largest increase over the bytes live at its start, outputs included
 };
 
 struct RecordedOp {

@@ -1,6 +1,6 @@
 #pragma once
-// Runs a program on a dry context. The result has its memory and the recorded program; if the memory does not suffice,
-// the error says how much the whole program needs and which limit suffices. For a peak alone, `Context::dry` and
+// Runs a program on a dry context. The result has the peak memory and the recorded program. If memory runs out, the
+// error says how much the whole program needs and which limit is enough. For a peak alone, `Context::dry` and
 // `MemoryStatistics` are enough.
 //
 //     const Rehearsal rehearsal = rehearse(context.profile(), [](Context& dry) { train(dry, 8); });
@@ -30,30 +30,31 @@ struct Rehearsal {
     MemoryPeak peak;
     RecordedProgram program;  ///< of the last micro-batch that ran backward; without ops if none did
     std::int64_t kinds = 0;   ///< number of different programs that such micro-batches recorded, by ops and shapes
-    std::vector<IdlePolicy> idle_policies;  ///< of the policies attached when the program ended
+    std::vector<IdlePolicy> idle_policies;  ///< among the policies attached when the program ended
 };
 
 /// The patterns among `patterns` that have no effect in the program.
 std::vector<IdlePolicy> idle_policies(const std::vector<std::string>& patterns, const RecordedProgram& program);
 
 /// Runs `program` on a dry context; returns its peak and the recorded program. `program` must follow the rules for
-/// rehearsals in docs/memory.md. Errors: OutOfMemory if the profile's limit or device does not suffice. The program is
-/// then rehearsed again without a limit, and with limits between its live and its reserved bytes: the report has the
-/// peak (`whole`) and a limit that suffices where one page less does not, and its advice names only limits that passed.
-/// Error if tensors outlive the program; errors of `program`.
+/// rehearsals in docs/memory.md. Errors: OutOfMemory if the profile's limit or device is too small. The program is then
+/// rehearsed again without a limit, and with limits between its live and its reserved bytes: the report has the peak
+/// (`whole`) and a limit that is enough where one page less is not, and its advice names only limits that passed. Error
+/// if tensors outlive the program; errors of `program`.
 Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& program);
 
 /// Detects when a repeating program, such as the steps of a training, needs no further rehearsal: once the memory
-/// layout is the same as after an earlier turn, the turns since then repeat. Usually this is the third turn.
+/// layout is the same as after an earlier iteration, the iterations since then repeat. Usually this is the third
+/// iteration.
 ///
 ///     for (SteadyState steps(dry); !steps.reached();) step();
 class SteadyState {
   public:
     explicit SteadyState(Context& context) : memory_(context.memory()) {}
-    /// Call it before the first turn and after each one. Also true after kMost calls without a repetition.
+    /// Call it before the first iteration and after each one. Also returns true after kMost calls without a repetition.
     bool reached();
-    /// Call it after each of a fixed number of turns, such as the micro-batches of a step. Returns how many of the
-    /// `left` remaining turns may be skipped, because the memory layout after them is the current one.
+    /// Call it after each of a fixed number of iterations, such as the micro-batches of a step. Returns how many of the
+    /// `left` remaining iterations may be skipped because they would end in the current memory layout.
     std::int64_t skippable(std::int64_t left);
 
   private:
@@ -61,7 +62,7 @@ class SteadyState {
     using Block = std::tuple<std::uintptr_t, std::size_t, bool>;  ///< address, bytes, whether it is live
     DeviceMemory& memory_;
     std::int64_t calls_ = 0;
-    std::int64_t period_ = 1;                          ///< turns since the memory layout was last the same
+    std::int64_t period_ = 1;                          ///< iterations since the memory layout was last the same
     std::map<std::vector<Block>, std::int64_t> seen_;  ///< the call that last saw each layout
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The scratch that a program can take without raising its peak, because that memory is free at those moments. A
-// rehearsal finds it before the run. On a CPU the budget only decides whether the forward pass of
+// Finds how much scratch a program can use without raising its peak: memory that is free whenever an op needs scratch.
+// A rehearsal finds it before the run. On a CPU the budget only decides whether the forward pass of
 // `linear_cross_entropy` keeps gradients.
 //
 //     Profile profile = Profile::gpu(141'000'000'000);
@@ -18,9 +18,9 @@ namespace headroom {
 /// `most`, the bound is the peak under the profile's own budget, and at least that budget is returned. The result is in
 /// whole MiB and found by bisection. A larger, untried budget may fit, too, because a budget can also lower the peak,
 /// where `linear_cross_entropy` keeps gradients instead of inputs. Runs the program, which takes a dry context and does
-/// its first steps, about 20 times. Another budget may give other bits: resume a training with the same one. Errors:
-/// OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more than
-/// `most` with every budget tried, including 0; errors of `program`.
+/// its first steps, about 20 times. Another budget may give different bits: resume a training with the same budget.
+/// Errors: OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more
+/// than `most` with every budget tried, including 0; errors of `program`.
 std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(Context&)>& program,
                                std::optional<std::size_t> most = std::nullopt);
 

@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-/// As state_value, for a count from 0 to 2^62; the bound leaves room to count on, so that later checkpoints load, too.
-/// Errors: Error that names the value if it is missing or not such a count.
+/// As state_value, for a count from 0 to 2^62; the bound leaves room to count further, so that later checkpoints load,
+/// too. Errors: Error that names the value if it is missing or not such a count.
 std::int64_t state_counter(const StateValues& values, std::string_view name);
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 #pragma once
 // The state of one part of a training, for checkpoints: named arrays, and numbers and words as text. The arrays are
 // views of the state itself, so saving copies nothing and loading fills them in place. `Parameters`, optimizers, the
-// gradient accumulator and data loaders are such parts. Two functions make a type of your own one:
+// gradient accumulator and data loaders are such parts. To make your own type one, give it two functions:
 //
 //     struct MovingAverage {
 //         StateDict state_dict() { return {{{"average.loss", loss.array()}}, {{"average.count", fmt::to_string(n)}}}; }

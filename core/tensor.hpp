@@ -119,8 +119,8 @@ class Tensor {
     Tensor grad() const;
     void zero_grad() const;
 
-    /// For the libraries above core: the value as an array in this handle's geometry. Allocates a parameter that was
-    /// not used before.
+    /// For the libraries above core: the value as an array in this handle's geometry. Allocates the parameter if it has
+    /// not been used before.
     Array array() const;
     Value* value() const { return value_; }
     const Geometry& geometry() const { return geometry_; }

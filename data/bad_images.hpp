@@ -38,7 +38,7 @@ class SkippingImages : public ImageSource {
     explicit SkippingImages(ImageSourcePointer source, const std::vector<BadSample>& known = {});
 
     std::int64_t size() const override { return source_->size(); }
-    /// Errors: those of the source, except BadImage; FileError if all images are bad.
+    /// Errors: the source's errors, except BadImage; FileError if all images are bad.
     ImageSample load(std::int64_t index) const override;
     std::string name(std::int64_t index) const override { return source_->name(index); }
 

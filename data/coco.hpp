@@ -20,7 +20,7 @@
 
 namespace headroom::data {
 
-/// A category's label is not below `CocoOptions::classes`. The other value of `labels_are_ids` may help.
+/// Thrown if a category's label is not below `CocoOptions::classes`. Changing `labels_are_ids` may help.
 class BadLabel : public FileError {
   public:
     using FileError::FileError;
@@ -37,8 +37,8 @@ struct CocoOptions {
     bool keep_empty = true;
     Colors colors = Colors::rgb;
     /// None: chosen per image. Boxes and masks refer to the pixels that were annotated, so an image is rotated by its
-    /// EXIF data only if otherwise its size differs from the JSON file's. If both sizes match (upside down, mirrored,
-    /// square), it stays as stored, as in torchvision's CocoDetection.
+    /// EXIF data only if its size would otherwise differ from the JSON file's. If both sizes match (upside down,
+    /// mirrored, square), it stays as stored, as in torchvision's CocoDetection.
     std::optional<Orientation> orientation = {};
 };
 
@@ -46,10 +46,10 @@ class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Unusable annotations are skipped one by one: those that lack required values,
     /// refer to an unlisted image or category, have a box without area or outside of the image (COCO's own files have a
-    /// few), or have a mask that can't be drawn or has another size than the image. If one of several polygons is
+    /// few), or have a mask that can't be drawn or has a different size than the image. If one of several polygons is
     /// unusable, the others are drawn. Errors: FileError, with the file and the line or id, for invalid JSON, for
     /// images and categories with missing, non-numeric or duplicate values or ids, and for a file without images;
-    /// BadLabel. `load`: BadImage for an image that can't be read or has another size than the JSON file states.
+    /// BadLabel. `load`: BadImage for an image that can't be read or has a different size than the JSON file states.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; empty for labels without a category.

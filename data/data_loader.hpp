@@ -31,7 +31,7 @@ struct DataLoaderOptions {
     int prefetch = 4;
     /// The number of epochs; after the last one `next` always returns nullptr.
     std::int64_t epochs = Sampler::kEndless;
-    /// Lets `restore` accept a position with another number of samples, after samples were added or removed. It
+    /// Lets `restore` accept a position with a different number of samples, after samples were added or removed. It
     /// continues at the same batch of the same epoch, or at the end of that epoch.
     bool changed_data = false;
 };
@@ -50,8 +50,8 @@ struct DataLoaderState {
     bool operator==(const DataLoaderState&) const = default;
 };
 
-/// One rank's share of a loader's batches. In every `step` batches, rank r gets those with the numbers r, r + ranks, r
-/// + 2 ranks and so on. The loader's position counts the batches of all ranks.
+/// One rank's share of a loader's batches. Of every `step` batches, rank r reads batches r, r + ranks, r + 2 ranks and
+/// so on. The loader's position counts the batches of all ranks.
 struct DataShard {
     int rank = 0, ranks = 1;
     std::int64_t step = 1;
@@ -76,7 +76,7 @@ class DataLoaderCursor {
     void divide(const DataShard& share);
 
     enum class Next { batch, end_of_epoch, end };
-    /// The kind of the next item: a batch, the end of an epoch, or the end.
+    /// The kind of the next item: a batch, the end of an epoch, or the end of all epochs.
     Next peek() const;
     /// The number of the batch at this position, counted over all epochs.
     std::int64_t task() const { return task(place()); }
@@ -95,8 +95,8 @@ class DataLoaderCursor {
 
     /// Errors: Error within a step that ranks share.
     DataLoaderState state() const;
-    /// Moves to `state`. Errors: Error if `state` belongs to another order of data, naming the difference, or lies
-    /// outside of it.
+    /// Moves to `state`. Errors: Error if `state` belongs to another order of data, naming the difference, or is out of
+    /// its range.
     void restore(const DataLoaderState& state);
     StateDict state_dict() const;
     void restore(const StateValues& values);
@@ -180,8 +180,8 @@ class DataLoader {
     /// step that ranks share.
     DataLoaderState state() const { return cursor_.state(); }
 
-    /// Continues at `state`, which a loader with another number of workers may have saved. Errors: Error if the sampler
-    /// or, without `changed_data`, the number of samples differs; the loader is then unchanged.
+    /// Continues at `state`, which a loader with a different number of workers may have saved. Errors: Error if the
+    /// sampler or, without `changed_data`, the number of samples differs; the loader is then unchanged.
     void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();

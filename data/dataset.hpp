@@ -68,7 +68,7 @@ class MemoryDataset {
     MemoryDataset(const MemoryDataset&) = default;
     MemoryDataset& operator=(const MemoryDataset&) = default;
     /// `features` is [N, ...sample_shape], `targets` [N, M]; N is derived from the features. Errors: ShapeError if a
-    /// dimension is below 1, there is no sample, or the sizes don't divide.
+    /// dimension is below 1, there is no sample, or the sizes are not multiples of a sample's.
     MemoryDataset(std::vector<float> features, std::vector<std::int64_t> sample_shape, std::vector<Target> targets);
     /// As above for u8 `pixels`. Errors: also Error unless the scale is finite and its std positive.
     static MemoryDataset images(std::vector<std::uint8_t> pixels, std::vector<std::int64_t> sample_shape,

@@ -1,7 +1,7 @@
 #pragma once
 // Copies batches to a GPU while it computes. A feed has room for two batches in GPU memory: while one is in use, a
 // separate stream overwrites the other with the next batch. The host waits for neither (with batches above 8 MiB it
-// waits for the one before the last). On a CPU it is `Context::from_host`. Not for arrays that are uploaded once.
+// waits for the one before the last). On a CPU it calls `Context::from_host`. Not for arrays that are uploaded once.
 //
 //     data::Feed feed(context);
 //     accumulator.accumulate([&] {

@@ -5,7 +5,7 @@
 //
 //     data::IdxImages images = data::read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
 //     std::vector<uint8_t> labels = data::read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
-//     data::LabelledImages mnist = data::read_labelled_images("data", "t10k", /*classes=*/10);  // both, of a folder
+//     data::LabelledImages mnist = data::read_labelled_images("data", "t10k", /*classes=*/10);  // both, from a folder
 //     uint8_t corner = mnist.images.pixels[0];
 #include <cstdint>
 #include <filesystem>

@@ -18,7 +18,7 @@
 
 namespace headroom::data {
 
-/// A file can't be read as an image: it is missing, empty, truncated, damaged, or of another kind.
+/// Thrown if a file can't be read as an image: it is missing, empty, truncated, damaged, or of another kind.
 class BadImage : public FileError {
   public:
     using FileError::FileError;
@@ -48,8 +48,8 @@ std::string wide_and_high(std::int64_t height, std::int64_t width);
 /// The colours of an image; the value is its number of channels.
 enum class Colors { grey = 1, rgb = 3 };
 
-/// How pixels are read: `upright` rotates and mirrors by the EXIF data of a JPEG or PNG, as viewers do; `stored` keeps
-/// them as they are stored.
+/// How pixels are read: `upright` rotates and mirrors by the EXIF data of a JPEG or PNG, as viewers do; `stored` leaves
+/// them as they are in the file.
 enum class Orientation { upright, stored };
 
 /// Reads a PNG or JPEG file; its first bytes decide which. 16-bit values keep their upper 8 bits, grey is repeated to
@@ -61,7 +61,7 @@ enum class Orientation { upright, stored };
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
                  Orientation orientation = Orientation::upright);
 
-/// The same, of a file's bytes. Errors begin with `name`.
+/// The same, from the bytes of a file. Errors begin with `name`.
 Image decode_image(std::string_view bytes, const std::string& name, Colors colors = Colors::rgb,
                    Orientation orientation = Orientation::upright);
 
@@ -70,10 +70,10 @@ Image decode_image(std::string_view bytes, const std::string& name, Colors color
 /// or for a JPEG, whose values are not exact.
 Image read_mask(const std::filesystem::path& path, Orientation orientation = Orientation::upright);
 
-/// The same, of a file's bytes. Errors begin with `name`.
+/// The same, from the bytes of a file. Errors begin with `name`.
 Image decode_mask(std::string_view bytes, const std::string& name, Orientation orientation = Orientation::upright);
 
-/// Errors: ShapeError unless the image has 1 or 3 channels, FileError if the file can't be written.
+/// Writes an image as PNG. Errors: ShapeError unless it has 1 or 3 channels, FileError if the file can't be written.
 void write_png(const std::filesystem::path& path, const Image& image);
 
 }  // namespace headroom::data

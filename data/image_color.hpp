@@ -1,7 +1,8 @@
 #pragma once
 // Changes pixel values: grey, brightness, contrast, saturation, hue. The bytes equal Pillow's (`ImageEnhance`,
-// `convert("L")`), which torchvision calls for images; hues are not rounded in between. A factor of 1 changes nothing;
-// 0 gives black, a uniform grey, or no colours. `ColorJitter` (image_transforms.hpp) is the random form for training.
+// `convert("L")`), which torchvision calls for images, except that hues are computed without intermediate rounding. A
+// factor of 1 changes nothing; 0 gives black, a uniform grey, or no colours. `ColorJitter` (image_transforms.hpp) is
+// the random form for training.
 //
 //     data::adjust_brightness(photo, 1.2);
 //     data::adjust_hue(photo, -0.05);  // a twentieth of the colour circle

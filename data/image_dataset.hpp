@@ -57,7 +57,7 @@ class ImageDataset {
     /// A sample after the transforms with the random numbers of `draw`, to inspect their effect.
     ImageSample sample(std::int64_t index, std::uint64_t draw) const;
 
-    /// Errors: ShapeError, naming the sample, for an index outside of the source, a mask of another size than its
+    /// Errors: ShapeError, naming the sample, for an index outside of the source, a mask of a different size than its
     /// image, or images of different sizes or numbers of channels in one batch; errors of the source and of the
     /// transforms.
     void read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const;

@@ -2,7 +2,7 @@
 // Draws a model's inputs and predictions: batches converted back to bytes, masks in colours, boxes and text on images,
 // several images side by side.
 //
-//     data::Image picture = data::image_of(values, height, width, data::imagenet_scale());  // of [H, W, 3] f32
+//     data::Image picture = data::image_of(values, height, width, data::imagenet_scale());  // from f32 [H, W, 3]
 //     data::tint(picture, object.mask, data::class_color(object.label));
 //     data::draw_box(picture, object.box, data::class_color(object.label), 1, "person 0.98");
 //     data::write_png("seen.png", data::beside({picture, data::color_classes(mask)}));
@@ -20,7 +20,7 @@ namespace headroom::data {
 using Color = std::array<std::uint8_t, 3>;
 
 /// Inverts the scale of each channel, rounds and clips. `values` is [height, width, scale.size()] with 1 or 3 channels.
-/// Errors: ShapeError for another number of values.
+/// Errors: ShapeError for a different number of values.
 Image image_of(std::span<const float> values, std::int64_t height, std::int64_t width,
                const std::vector<PixelScale>& scale);
 

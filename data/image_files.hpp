@@ -66,7 +66,7 @@ class MaskedImages : public ImageSource {
   public:
     /// Errors: FileError if a folder is missing or has no image, or if an image has no mask; Error unless there are 1
     /// to 256 classes, with one value per class if values are given. `load`: BadImage for a file that can't be read or
-    /// a mask of another size than its image; FileError for a value that is not a class, with its position.
+    /// a mask of a different size than its image; FileError for a value that is not a class, with its position.
     MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, std::int64_t classes,
                  MaskedImagesOptions options = {});
 

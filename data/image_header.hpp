@@ -33,8 +33,9 @@ struct ImageHeader {
 /// None unless `bytes` begin with a valid image header, up to the first pixels. Damaged EXIF data is ignored.
 std::optional<ImageHeader> image_header(std::string_view bytes);
 
-/// The header of a file; reads only a few KB. Also none if the file is missing or truncated, if other bytes follow the
-/// image, or for a JPEG that some versions of libjpeg reject. `read_image` then reports what is wrong, if anything.
+/// The header of a file; reads only a few KB. It is also none if the file is missing or truncated, if other bytes
+/// follow the image, or for a JPEG that some versions of libjpeg reject. `read_image` then reports what is wrong, if
+/// anything.
 std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path);
 
 }  // namespace headroom::data

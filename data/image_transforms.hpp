@@ -49,8 +49,8 @@ struct RandomCrop {
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// A random part of the image, resized. Its fraction of the area is drawn uniformly, its ratio of width to height
-/// log-uniformly (Szegedy and others, 2015: Going deeper with convolutions, CVPR).
+/// Crops a random part of the image and resizes it. Its fraction of the area is drawn uniformly, its ratio of width to
+/// height log-uniformly (Szegedy and others, 2015: Going deeper with convolutions, CVPR).
 struct RandomResizedCrop {
     std::int64_t height = 0, width = 0;
     double least_area = 0.08, most_area = 1;

@@ -15,7 +15,7 @@
 namespace headroom::data {
 
 /// Checks a polygon x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
-/// coordinates, or a coordinate that lies further outside of the image than the image's own size.
+/// coordinates, or a coordinate that is outside the image by more than the image's size.
 void check_polygon(const std::vector<double>& polygon, std::int64_t height, std::int64_t width);
 
 /// A mask that is 1 inside of any polygon. Errors: as `check_polygon`.
@@ -28,9 +28,9 @@ void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std:
 Image decode_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width);
 
 /// Decodes COCO's string form of counts. A count is written in groups of 5 bits, lowest first, as characters from '0'
-/// on, with the sixth bit set if more groups follow. From the fourth count on, the string has the difference to the
-/// count two before. Errors: Error for another character, a number that ends early, or a count below 0 or above 2^32 -
-/// 1.
+/// on, with the sixth bit set if more groups follow. From the fourth count on, the string has the difference from the
+/// count two places earlier. Errors: Error for another character, a number that ends early, or a count below 0 or above
+/// 2^32 - 1.
 std::vector<std::uint32_t> parse_runs(std::string_view text);
 
 }  // namespace headroom::data

@@ -22,7 +22,7 @@ enum class SampleOrder { sequential, shuffled, with_replacement };
 std::string_view sample_order_name(SampleOrder order);
 
 struct ShuffleOptions {
-    /// Drops an epoch's last batch if it is smaller. Each epoch drops other samples.
+    /// Drops an epoch's last batch if it is smaller. Each epoch drops different samples.
     bool drop_last = false;
 };
 
@@ -45,9 +45,9 @@ class Sampler {
     /// leaves nothing.
     static Sampler shuffled(std::int64_t samples, std::int64_t batch, std::uint64_t seed, ShuffleOptions options = {});
 
-    /// Draws every sample from all samples, as in nanoGPT. Sample i of batch k is draw k * batch + i of the seed, so n
-    /// small batches hold the same samples as one n times as large. `batches` only sets the length of an epoch. Errors:
-    /// also Error if `batches` is below 1.
+    /// Draws each sample from all samples, with replacement, as in nanoGPT. Sample i of batch k is draw k * batch + i
+    /// of the seed, so n small batches hold the same samples as one batch that is n times as large. `batches` only sets
+    /// the length of an epoch. Errors: also Error if `batches` is below 1.
     static Sampler with_replacement(std::int64_t samples, std::int64_t batch, std::uint64_t seed,
                                     std::int64_t batches = kEndless);
 

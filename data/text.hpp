@@ -1,7 +1,7 @@
 #pragma once
-// Reads a text file as tokens and splits them for training and validation. Tokens are characters, with the vocabulary
-// that occurs in the file, or bytes. The whole text is in memory; for larger ones write token files and map them
-// (tokens.hpp).
+// Reads a text file as tokens and splits them for training and validation. Tokens are bytes or characters; the
+// vocabulary consists of the characters that occur in the file. The whole text is in memory; for larger texts, write
+// token files and map them (tokens.hpp).
 //
 //     data::TextCorpus corpus = data::TextCorpus::characters("input.txt", {.block = 64});
 //     data::TokenSplit parts = corpus.split();  // 90% and 10%
@@ -23,7 +23,8 @@ namespace headroom::data {
 std::string read_text(const std::filesystem::path& path);
 
 struct TextOptions {
-    /// Length in tokens of the windows that will be read: the training part must hold block + 1 tokens, validation 2.
+    /// Length in tokens of the windows that will be read: the training part must have at least block + 1 tokens, the
+    /// validation part 2.
     std::int64_t block = 1;
     /// The fraction of tokens for training, in [0, 1].
     double train_fraction = 0.9;
@@ -33,7 +34,7 @@ class TextCorpus {
   public:
     /// Tokens are characters. Errors: FileError as `read_text`, and for a text too short for `options`.
     static TextCorpus characters(const std::filesystem::path& path, const TextOptions& options = {});
-    /// Tokens are bytes, of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
+    /// Tokens are the bytes of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
     static TextCorpus bytes(const std::filesystem::path& path, const TextOptions& options = {});
     /// Uses an existing model's vocabulary. Errors: as above; FileError for a character that is not in the vocabulary.
     static TextCorpus encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,

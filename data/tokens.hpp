@@ -1,7 +1,7 @@
 #pragma once
-// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers, like
-// nanoGPT's train.bin; headers of NumPy's .npy and of llm.c's files are skipped. Files are mapped, so they may be
-// larger than memory. For text use text.hpp.
+// Reads tokens from memory or from a file, in various integer formats, as i32. Token files are flat little-endian
+// numbers, like nanoGPT's train.bin; headers of NumPy's .npy and of llm.c's files are skipped. Files are mapped, so
+// they may be larger than memory. For text use text.hpp.
 //
 //     data::TokenFile file("train.bin", data::TokenFormat::u16, /*vocabulary_size=*/50257);
 //     data::TokenView tokens = file.view();
@@ -21,10 +21,10 @@ enum class TokenFormat { u8, u16, u32, i32 };
 /// Bytes of a token: 1, 2 or 4.
 std::int64_t token_bytes(TokenFormat format);
 
-/// A view of tokens; pass it by value. The memory of the tokens must outlive it.
+/// A view of tokens; pass it by value. The tokens' memory must outlive it.
 class TokenView {
   public:
-    /// `vocabulary_size`, in [1, 2^31]: all tokens read must be below it. Errors: Error for other sizes.
+    /// `vocabulary_size`, in [1, 2^31]: `copy` throws for a token that is not below it. Errors: Error for other sizes.
     TokenView(std::span<const std::uint8_t> tokens, std::int64_t vocabulary_size);
     TokenView(std::span<const std::uint16_t> tokens, std::int64_t vocabulary_size);
     TokenView(std::span<const std::uint32_t> tokens, std::int64_t vocabulary_size);
@@ -39,7 +39,7 @@ class TokenView {
 
     /// Tokens [first, first + count). Errors: ShapeError outside of the view.
     TokenView slice(std::int64_t first, std::int64_t count) const;
-    /// The same tokens in a vocabulary of another size. Errors: as the constructors.
+    /// The same tokens with another vocabulary size. Errors: as the constructors.
     TokenView within(std::int64_t vocabulary_size) const { return {data_, format_, size_, vocabulary_size}; }
 
     /// Position of the first token that is not in the vocabulary, or -1. Reads all tokens.
@@ -66,14 +66,14 @@ struct TokenSplit {
 /// Errors: Error if `fraction` is not in [0, 1].
 TokenSplit split_tokens(TokenView tokens, double fraction = 0.9);
 
-/// When a file's tokens are checked against the vocabulary: all when the file is opened (which reads it once, about a
-/// second per gigabyte), or each when it is read.
+/// When a file's tokens are checked against the vocabulary. `at_opening` checks all when the file is opened, which
+/// reads it once (about a second per gigabyte); `at_reading` checks each token when it is read.
 enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {
   public:
-    /// Errors: FileError if the file can't be mapped, its size is not a multiple of the token size, a header states
-    /// another format, or a token is not in the vocabulary; Error for a vocabulary size outside of [1, 2^31].
+    /// Errors: FileError if the file can't be mapped, its size is not a multiple of the token size, a header states a
+    /// different format, or a token is not in the vocabulary; Error for a vocabulary size outside of [1, 2^31].
     TokenFile(const std::filesystem::path& path, TokenFormat format, std::int64_t vocabulary_size,
               TokenCheck check = TokenCheck::at_opening);
 

@@ -1,5 +1,6 @@
 #pragma once
-// The batches of the library's data sets as tensors on a context's device. For batches of your own: `Feed::upload`.
+// Uploads the batches of the library's datasets as tensors on a context's device. For your own batches, call
+// `Feed::upload`.
 //
 //     data::Feed feed(context);
 //     const std::vector<Tensor> tensors = data::upload(feed, *loader.next());  // images and labels

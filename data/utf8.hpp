@@ -21,7 +21,7 @@ struct Utf8Step {
 /// The code point at the start of `text`, which must not be empty.
 Utf8Step decode_utf8_step(std::string_view text);
 
-/// Throws the Error of `for_each_code_point`.
+/// Throws the Error that `for_each_code_point` throws for invalid bytes.
 [[noreturn]] void throw_invalid_utf8(std::string_view text, std::size_t offset);
 
 /// Calls `use(code_point, offset)` for each code point. Errors: Error with the offset of the first byte that is not

@@ -1,6 +1,6 @@
 #pragma once
-// Maps text to token numbers and back: the characters that occur in a text, or the 256 bytes. A model saves it as its
-// kind and a list of numbers. Not for subwords (BPE): encode with such a tokenizer first and read a token file.
+// Maps text to token numbers and back: the characters that occur in a text, or the 256 bytes. To save it, store its
+// kind and its list of code points. Not for subwords (BPE): encode with such a tokenizer first and read a token file.
 //
 //     data::Vocabulary vocabulary = data::Vocabulary::characters(text);
 //     std::vector<int32_t> tokens = vocabulary.encode("To be");

@@ -34,8 +34,8 @@ class NcclGroup : public Group {
 };
 
 /// A group over the ranks of `hosts`, each with its own GPU (NCCL refuses two ranks on one). After a failure of NCCL
-/// every exchange fails. The group closes once all ranks have released it, or immediately during the handling of an
-/// error. Errors: DeviceError without NCCL, or if it is older than 2.14.
+/// every exchange fails. The group closes once all ranks have released it, or immediately while an error is being
+/// handled. Errors: DeviceError without NCCL, or if it is older than 2.14.
 std::shared_ptr<NcclGroup> over_nccl(std::shared_ptr<Group> hosts, const NcclOptions& options = {});
 
 }  // namespace headroom::dist

@@ -32,9 +32,9 @@ class World {
     /// batch or a piece of a file by the thread that joined; code that does none of these for that long must call
     /// `memory::step_forward` now and then. If ranks do not join within `join_timeout` seconds, the process ends in the
     /// same way. If some ranks can't reach rank 0 over TCP, a line on standard error says that the ranks are not
-    /// watched. Processes of a launcher without MPI join over TCP, in `context` or `cuda`. Errors: Error if the job
-    /// can't be joined: no MPI in this build, an error of MPI, a second join in a process that MPI has started, or
-    /// incomplete launcher variables; Error for a negative timeout.
+    /// watched. Processes started by a launcher without MPI join over TCP when `context` or `cuda` is called. Errors:
+    /// Error if the job can't be joined: no MPI in this build, an error of MPI, a second join in a process that MPI has
+    /// started, or incomplete launcher variables; Error for a negative timeout.
     static World join(const JoinOptions& options = {});
     ~World();
     World(World&& other) noexcept = default;
@@ -55,13 +55,13 @@ class World {
     /// takes the only one that it sees. Errors: as `Context::cuda`, `over_nccl` and `hosts_over_tcp`; Error if this
     /// machine has more ranks than GPUs, or if two ranks see the same GPU.
     Context cuda(ContextOptions options = {}) const;
-    /// The number of threads that 0 stands for, and a remark if the affinity mask leaves fewer than the rank's share,
-    /// else empty.
+    /// The number of threads that `ContextOptions::threads` = 0 means here. `remark` is a text if the affinity mask
+    /// leaves fewer than the rank's share, else empty.
     int threads() const { return threads_; }
     const std::string& remark() const { return remark_; }
 
-    /// Ends all processes after an error of this rank only, this one with `exit_code`. Without MPI it ends only this
-    /// process, and the launcher ends the others. Returns if there is only one process.
+    /// Ends all processes after an error that only this rank had; this process returns `exit_code`. Without MPI it ends
+    /// only this process, and the launcher ends the others. Returns if there is only one process.
     void abort(int exit_code) const;
 
   private:

@@ -38,16 +38,16 @@ Examples:
 /// Defaults are for drawn shapes.
 struct DetectionFlags : DataFlags {
     DetectionFlags() {
-        batch = 4;
+        trainer.batch = 4;
         epochs = 5;
-        lr = 1e-3;
-        warmup = 50;
+        trainer.schedule.peak = 1e-3;
+        trainer.schedule.warmup_steps = 50;
         weight_decay = 0.01;
         beta2 = 0.999;
-        max_grad_norm = 5;
+        trainer.clip = 5;
         workers = 1;
         orientation = "auto";
-        recomputes = nn::FasterRcnn::recompute_ways();
+        trainer.recomputes = nn::FasterRcnn::recompute_ways();
     }
 
     std::string backbone = "resnet18";
@@ -189,7 +189,7 @@ class DetectionTask final : public training::DataTask<Examples> {
   public:
     DetectionTask(Parameters& parameters, const DetectionFlags& flags, std::int64_t batch, const Images& images)
         : DataTask(parameters, datasets(parameters.context().dry(), flags, batch, images),
-                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+                   {.workers = flags.workers, .changed_data = flags.trainer.changed_data}),
           flags_(flags),
           images_(images),
           model_(nn::Path(parameters), options_of(flags, images.classes), flags.masks()) {}

@@ -33,8 +33,8 @@ const std::vector<NamedActivation> kActivations{
 struct GptFlags : cli::TextFlags {
     GptFlags() {
         steps = 2000;
-        recomputes = nn::Gpt::recompute_ways();
-        recompute = "mlp";
+        trainer.recomputes = nn::Gpt::recompute_ways();
+        trainer.recompute = "mlp";
     }
 
     bool half_residual = false;
@@ -103,7 +103,7 @@ cli::Program read_program(const GptFlags& flags) {
     const auto corpus = std::make_shared<const cli::Corpus>(cli::read_corpus(flags));
     cli::expect_vocabulary(flags, *corpus,
                            "encode the text with that model's tokenizer, and name the result with --tokens");
-    cli::expect_length(flags, [&] { cli::next_tokens(*corpus, flags, flags.batch); });
+    cli::expect_length(flags, [&] { cli::next_tokens(*corpus, flags, flags.trainer.batch); });
     return {.data = corpus->what,
             .unit = "tokens",
             .units = flags.block,

@@ -37,15 +37,15 @@ Examples:
 /// Defaults are for the small network on MNIST's digits.
 struct ImageFlags : DataFlags {
     ImageFlags() {
-        batch = 60;
+        trainer.batch = 60;
         epochs = 12;
-        lr = 3e-3;
-        min_lr = max_grad_norm = 0;
-        warmup = 50;
+        trainer.schedule.peak = 3e-3;
+        min_lr = trainer.clip = 0;
+        trainer.schedule.warmup_steps = 50;
         weight_decay = 0.05;
         beta2 = 0.999;
-        recomputes = recompute_ways(model);
-        recomputes.back().what += "; for VGG and mlp, which have no blocks, the same as cheap";
+        trainer.recomputes = recompute_ways(model);
+        trainer.recomputes.back().what += "; for VGG and mlp, which have no blocks, the same as cheap";
     }
 
     PerceptronOptions perceptron;
@@ -58,13 +58,13 @@ void take_defaults(cli::App& app, ImageFlags& flags) {
     const bool vgg = flags.model.starts_with("vgg");
     if (flags.model != "small" && !app.given("--lr")) {
         cli::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
-        if (flags.floor() > flags.lr)
-            throw cli::WrongUsage(
-                fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr, flags.model, flags.lr));
+        if (flags.floor() > flags.trainer.schedule.peak)
+            throw cli::WrongUsage(fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr,
+                                              flags.model, flags.trainer.schedule.peak));
     }
     const nn::RecomputeWays ways = recompute_ways(flags.model);
-    for (std::size_t i = 0; i < flags.recomputes.size(); ++i)
-        flags.recomputes[i].policies = ways[std::min(i, ways.size() - 1)].policies;
+    for (std::size_t i = 0; i < flags.trainer.recomputes.size(); ++i)
+        flags.trainer.recomputes[i].policies = ways[std::min(i, ways.size() - 1)].policies;
 }
 
 void check_for_model(const ImageFlags& flags) {
@@ -153,7 +153,7 @@ class ImageTask final : public training::DataTask<data::ImageDataset> {
   public:
     ImageTask(Parameters& parameters, const ImageFlags& flags, std::int64_t batch, const Images& images)
         : DataTask(parameters, datasets(parameters.context().dry(), flags, batch, images),
-                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+                   {.workers = flags.workers, .changed_data = flags.trainer.changed_data}),
           flags_(flags),
           images_(images),
           model_(nn::Path(parameters), flags.model, {images.channels, images.height, images.width}, images.classes,

@@ -40,13 +40,13 @@ Examples:
 
 struct SegmentationFlags : DataFlags {
     SegmentationFlags() {
-        batch = 4;
-        lr = 5e-3;
-        warmup = 10;
+        trainer.batch = 4;
+        trainer.schedule.peak = 5e-3;
+        trainer.schedule.warmup_steps = 10;
         weight_decay = 0.01;
         beta2 = 0.99;
-        recomputes = nn::UNet::recompute_ways();
-        recompute = "cheap";
+        trainer.recomputes = nn::UNet::recompute_ways();
+        trainer.recompute = "cheap";
     }
 
     std::string model = "unet";
@@ -126,7 +126,7 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
   public:
     SegmentationTask(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
         : DataTask(parameters, datasets(parameters.context().dry(), flags, batch, images),
-                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+                   {.workers = flags.workers, .changed_data = flags.trainer.changed_data}),
           flags_(flags),
           model_(parameters, flags.unet()) {}
 

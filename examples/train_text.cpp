@@ -33,11 +33,11 @@ struct ModelFlags : cli::TextFlags {
         layers = 2;
         width = 256;
         block = 128;
-        batch = 32;
-        lr = 2e-3;
+        trainer.batch = 32;
+        trainer.schedule.peak = 2e-3;
         dropout = 0.1;
-        recomputes = nn::BertForMaskedLm::recompute_ways();
-        recomputes.back().what += "; for lstm and gru, which have no cheap, the gates, from some states";
+        trainer.recomputes = nn::BertForMaskedLm::recompute_ways();
+        trainer.recomputes.back().what += "; for lstm and gru, which have no cheap, the gates, from some states";
     }
 
     std::string model = "lstm";
@@ -96,7 +96,7 @@ void take_defaults(cli::App& app, const ModelFlags& flags) {
 
 /// Flags have BERT's ways; those of LSTM and GRU are the task's.
 void take_recompute(ModelFlags& flags) {
-    if (!flags.masked()) flags.recomputes = recurrent_ways();
+    if (!flags.masked()) flags.trainer.recomputes = recurrent_ways();
 }
 
 void check_for_model(const ModelFlags& flags) {
@@ -115,7 +115,7 @@ void check_for_model(const ModelFlags& flags) {
         refuse(flags.hidden > 0, "--hidden");
         refuse(flags.positions > 0, "--positions");
         refuse(!flags.from.empty(), "--from");
-        refuse(flags.recompute == "cheap", "--recompute cheap");
+        refuse(flags.trainer.recompute == "cheap", "--recompute cheap");
     }
 }
 
@@ -170,8 +170,8 @@ cli::Program text_program(const ModelFlags& flags) {
         std::make_shared<const cli::Corpus>(flags.masked() ? cli::read_special_corpus(flags) : cli::read_corpus(flags));
     cli::expect_vocabulary(flags, *corpus, "name the vocab.txt of that model with --vocabulary");
     cli::expect_length(flags, [&] {
-        flags.masked() ? void(hidden_tokens(*corpus, flags, flags.batch))
-                       : void(cli::next_tokens(*corpus, flags, flags.batch));
+        flags.masked() ? void(hidden_tokens(*corpus, flags, flags.trainer.batch))
+                       : void(cli::next_tokens(*corpus, flags, flags.trainer.batch));
     });
     return {.data = corpus->what,
             .unit = "tokens",

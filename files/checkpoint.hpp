@@ -1,6 +1,6 @@
 #pragma once
-// Saves and loads parameters, or whole trainings: one call saves a training and one resumes it, with the parts that the
-// program has. Files are safetensors, so other programs can read the tensors.
+// Saves and loads parameters or whole trainings. One call saves the parts of a training, and one call restores them.
+// Files are safetensors, so other programs can read the tensors.
 //
 //     const files::CheckpointParts parts{parameters, optimizer, accumulator, loader};
 //     files::save_checkpoint("run.safetensors", context, parts, {{"best", "1.75"}});
@@ -59,8 +59,8 @@ using CheckpointParts = std::vector<CheckpointPart>;
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values = {});
 
-/// Replaces the contents of `file` by the bytes that `save_checkpoint` would write, for `replace_file_at_once`. Errors:
-/// as `save_checkpoint`, except those of writing the file; Error if state is sharded.
+/// Replaces the contents of `file` by the bytes that `save_checkpoint` would write; `replace_file_at_once` then writes
+/// them. Errors: as `save_checkpoint`, except those of writing the file; Error if state is sharded.
 void copy_checkpoint(std::vector<char>& file, Context& context, const CheckpointParts& parts);
 
 /// Restores the parts, which must be constructed like the saved ones, and returns the program's own values. Errors:
@@ -74,10 +74,11 @@ bool is_checkpoint(const SafetensorsFile& file);
 
 struct LoadOptions {
     bool partial = false;  ///< reports missing and left-over tensors instead of throwing
-    /// Reports tensors of another shape instead of throwing and leaves them unchanged, such as a head for other
+    /// Reports tensors of a different shape instead of throwing and leaves them unchanged, such as a head for other
     /// classes.
     bool skip_other_shapes = false;
-    /// True for names in the file, without their common prefix, to ignore: they are neither wanted nor left over.
+    /// Returns true for names in the file (without their common prefix) to ignore: they count neither as wanted nor as
+    /// left over.
     std::function<bool(std::string_view)> ignore{};
 };
 
@@ -86,7 +87,7 @@ struct LoadReport {
     std::vector<std::string> loaded;
     std::vector<std::string> missing;      ///< wanted, but not in the file; unchanged
     std::vector<std::string> left_over;    ///< in the file, but not wanted
-    std::vector<std::string> other_shape;  ///< of another shape in the file; unchanged
+    std::vector<std::string> other_shape;  ///< of a different shape in the file; unchanged
 };
 
 /// Writes parameters and buffers, without the rest of a training's state. Errors: as write_safetensors.

@@ -1,9 +1,9 @@
 #pragma once
 // Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON
 // header, then the tensors' bytes, row-major and little-endian, without gaps. No field of a file is trusted: every
-// length, dtype, shape and offset is checked, against the others and the file's size, before a byte is used. A model in
-// parts is read by its index, model.safetensors.index.json. A new file is written next to the old one under another
-// name, and replaces it only once it is complete.
+// length, dtype, shape and offset is checked, against the others and the file's size, before a byte is used. A model
+// that is split into several files is read through its index, model.safetensors.index.json. A new file is written next
+// to the old one under another name, and replaces it only once it is complete.
 //
 //     files::write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
 //     files::SafetensorsFile file("model.safetensors");
@@ -34,7 +34,7 @@ struct SafetensorsEntry {
     Shape shape;
     std::uint64_t begin = 0;  ///< bytes from the start of its file
     std::uint64_t end = 0;
-    std::size_t part = 0;  ///< index of its file, if the model is in several parts
+    std::size_t part = 0;  ///< index of its file, if the model is split into several
     /// Why the values can't be read, such as "F8_E4M3" or "F32 of rank 7"; `dtype` and `shape` are then meaningless.
     /// Empty: they can be read.
     std::string unreadable = {};
@@ -44,9 +44,9 @@ class SafetensorsFile {
   public:
     class OpenFile;  // defined in safetensors_read.cpp
 
-    /// Opens the file, or the parts that it indexes, and keeps them open: all reads are from these files, even if other
-    /// files replace them. Checks the complete headers. Errors: FileError that names the file, the tensor and what is
-    /// wrong, or the missing part; for a file of another format it names that format.
+    /// Opens the file, or the parts that it indexes, and keeps them open. All reads are from these files, even after
+    /// other files replace them. Checks the complete headers. Errors: FileError that names the file, the tensor and
+    /// what is wrong, or the missing part; for a file of another format it names that format.
     explicit SafetensorsFile(const std::filesystem::path& path);
 
     const std::filesystem::path& path() const { return path_; }
@@ -85,8 +85,8 @@ class SafetensorsFile {
     Metadata metadata_;
 };
 
-/// For messages: if the file's name ("model-00001-of-00002.safetensors") is that of one part, a text "; it is ..." that
-/// says so and names the file to use instead; else empty.
+/// For messages: if the file's name ("model-00001-of-00002.safetensors") is that of one part of a model, a text "; it
+/// is ..." that says so and names the file to use instead; else empty.
 std::string part_advice(const std::filesystem::path& path);
 
 /// Writes tensors sorted by name, so the same tensors give the same bytes. Several processes may save to one path: the
@@ -94,7 +94,7 @@ std::string part_advice(const std::filesystem::path& path);
 /// the file can't be written; Error if two tensors have the same name. An existing file is then unchanged.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
-/// The file that a write to `path` would replace, with links followed. Removes leftovers of killed processes next to
+/// The file that a write to `path` would replace, after following links. Removes leftovers of killed processes next to
 /// it. Errors: FileError if `path` is not a file but a folder or device.
 std::filesystem::path to_replace(const std::filesystem::path& path);
 /// Replaces the contents of `file` by the bytes that `write_safetensors` would write. Errors: as `write_safetensors`,

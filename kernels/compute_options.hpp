@@ -19,8 +19,8 @@ struct ComputeOptions {
     /// waits for them, and keep the fastest. Stops after 100 s in all, or 5 s for one shape. The winner may differ from
     /// run to run, and with it the last bits, unless the choices of an earlier run are loaded
     /// (`ContextOptions::tuning_file`). Without tuning, the library's first proposal is used, which is the same in
-    /// every run with the same device and versions. Products that add to their result are tried on scratch of its size,
-    /// if the scratch budget has room; convolutions that do are not tuned.
+    /// every run with the same device and versions. Products that add to their result are tried on scratch of the
+    /// result's size, if the scratch budget has room. Convolutions that add to their result are not tuned.
     bool tune = false;
     /// Use only algorithms whose bits repeat. If false, cuDNN's convolution gradients may add their parts in order of
     /// arrival, and its attention gradient does, with scratch linear in the sequence length. Forward passes always
@@ -28,21 +28,21 @@ struct ComputeOptions {
     bool deterministic = true;
     /// Use neither cuBLASLt nor cuDNN, so that they need not be installed. Slow.
     bool own_kernels = false;
-    /// Bytes that one op may use to be faster. Scratch that an op needs in any case does not count, nor do cuBLASLt's
+    /// Bytes that one op may use to run faster. Scratch that an op needs in any case does not count, nor do cuBLASLt's
     /// 32 MiB. The budget applies separately to each of: on a GPU, cuDNN's convolutions; its attention gradient, which
     /// is computed in parts (at 0 the project's own kernels compute it); the chunks of `linear_cross_entropy` and
     /// `feed_forward`; and the memory that tuning tries products on. On all devices: the gradients that the forward
     /// pass of `linear_cross_entropy` keeps, so that backward need not recompute the logits. Another budget may give
-    /// other bits. `fit_scratch_budget` finds the budget that a program has room for.
+    /// different bits. `fit_scratch_budget` finds the budget that a program has room for.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     /// Launch a repeated micro-batch (see `optim::GradientAccumulator::accumulate` with inputs) and the optimizer's
-    /// step as one CUDA graph each. For small models, where a GPU waits for the host. Gradients keep their memory from
-    /// step to step, and graphs keep theirs.
+    /// step as one CUDA graph each. This speeds up small models, where the GPU waits for the host. Gradients keep their
+    /// memory from step to step, and graphs keep theirs.
     bool graphs = false;
 
-    /// Let an op overwrite an input that nothing else needs; the bits are the same. Set it to false to measure what it
-    /// saves.
+    /// Let an op overwrite an input that nothing else needs; the bits are the same. Set it to false to measure the
+    /// savings.
     bool in_place = true;
 
     bool operator==(const ComputeOptions&) const = default;

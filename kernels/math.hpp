@@ -1,9 +1,9 @@
 #pragma once
 // Elementary functions for inner loops: branch-free and without calls, so that compilers vectorise loops around them
 // without -ffast-math. They handle infinities, NaN, overflow and underflow correctly, but are not bit-equal to the
-// standard library, which is good enough for a handful of scalars. Polynomials are our own minimax fits (Remez); the
-// reductions are the classical ones (Cody and Waite 1980; Muller 2016). The overloads for double call the standard
-// library: they serve gradient checks.
+// standard library, which is good enough for a handful of scalars. Polynomials are minimax fits made for this library
+// (Remez); the reductions are the classical ones (Cody and Waite 1980; Muller 2016). The overloads for double call the
+// standard library: they serve gradient checks.
 //
 //     for (std::int64_t i = 0; i < n; ++i) y[i] = math::tanh(x[i]);
 //

@@ -1,6 +1,6 @@
 #pragma once
 // Images [N, C, H, W] as lists of pixels, each a run of channels: for kernels that treat all channels alike and combine
-// several pixels (taps) into one. Fast if channels are neighbours in memory.
+// several pixels (taps) into one. Fast if channels are adjacent in memory.
 //
 //     const Rows in(pixels_of(x));                                   // rows.hpp
 //     Taps<float> taps;

@@ -9,7 +9,8 @@ namespace headroom::kernels::math {
 
 namespace detail {
 
-/// The binary logarithm of a finite x > 0, with a relative error below 2^-44; a meaningless finite number for other x.
+/// The binary logarithm of a finite x > 0, with a relative error below 2^-44; for other x, the result is finite but
+/// meaningless.
 [[gnu::always_inline]] constexpr double log2_wide(double x) {
     constexpr std::int64_t root = 0x3fe6a09e667f3bcd;  // of 1/2
     constexpr std::int64_t bias = 0x4330000000000000;  // 2^52, whose low bits hold an integer
@@ -28,7 +29,7 @@ namespace detail {
     return exponent + s * p;
 }
 
-/// 2^x for x in [-1000, 1000], with a relative error below 2^-34; a meaningless number for other x.
+/// 2^x for x in [-1000, 1000], with a relative error below 2^-34; for other x, the result is meaningless.
 [[gnu::always_inline]] constexpr double exp2_wide(double x) {
     const double shifted = x + 0x1.8p52;
     const double f = x - (shifted - 0x1.8p52);

@@ -2,7 +2,7 @@
 // Rounds sizes up to whole blocks.
 //
 //     quotient_up(100, 32);   // 4 blocks
-//     round_up(100, 32);      // of 128 together
+//     round_up(100, 32);      // 128
 #include <cstddef>
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 //     shape.numel();                        // 65536
 //     shape.axis(-1);                       // 2
 //     contiguous_strides(shape);            // {8192, 128, 1}
-//     dense_strides(shape, {1, 8, 512});    // {1, 8, 512}: the first axis innermost, in whatever shape
+//     dense_strides(shape, {1, 8, 512});    // {1, 8, 512}: the first axis innermost
 //     fmt::print("{}", shape.to_string());  // [8, 64, 128]
 #include <algorithm>
 #include <array>

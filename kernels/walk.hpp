@@ -1,5 +1,5 @@
 #pragma once
-// The common order in which a pointwise kernel visits several arrays of one shape. Axes of size 1 are dropped, the
+// The common order in which a pointwise kernel visits several arrays of the same shape. Axes of size 1 are dropped, the
 // others sorted so that the output's smallest stride comes last, and neighbours merged if every array allows it. What
 // remains is a number of rows, each with one stride per array. Not for kernels whose axes differ in meaning.
 //

@@ -28,8 +28,8 @@ struct CudaDriverOptions {
     std::string library = "libcuda.so.1";  ///< NVIDIA's driver library; a name to search for, or a path
 };
 
-/// Keeps the device's primary context alive. Any thread may call the driver, whatever its current context is; the call
-/// restores that context. Page-locked memory serves every device of the process.
+/// Keeps the device's primary context alive. Any thread may call the driver with any current context; the call restores
+/// that context. Page-locked memory serves every device of the process.
 ///
 /// Pages have the size that CUDA recommends (2 MiB on today's GPUs), blocks are aligned to 512 bytes. `unmap` does not
 /// wait for the device: wait before the call. If a noexcept call fails, the next error names the failure. Pages and

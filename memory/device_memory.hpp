@@ -56,8 +56,8 @@ class DeviceMemory {
     /// Errors: Error if `driver` is null or an option is out of range, which includes a limit below one page and a
     /// reserve that leaves less than a page; DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
-    /// All blocks should have been deallocated. Any that are left are named on stderr and their memory goes back to the
-    /// driver; a `Buffer` that still refers to one reports an error when it is used or destroyed.
+    /// All blocks should have been deallocated. Any that are left are named on stderr, and their memory is returned to
+    /// the driver; a `Buffer` that still refers to one reports an error when it is used or destroyed.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;

@@ -22,10 +22,10 @@ struct DriverProperties {
     std::size_t granularity = 0;  ///< bytes per page; page addresses are multiples of it
     std::size_t alignment = 0;    ///< bytes; every block is aligned to it and its size rounded up to a multiple of it
     std::size_t total_bytes = 0;  ///< physical memory of the device
-    /// Address space that a pool reserves, in bytes; less where less is available.
+    /// Address space that a pool reserves, in bytes. A pool reserves less if the system has less.
     std::size_t address_bytes = 0;
     bool touchable = true;     ///< the host can read and write device addresses
-    bool simulated = false;    ///< the device exists only as figures: programs on it are dry runs
+    bool simulated = false;    ///< the device is not real: programs on it are dry runs
     bool synchronous = false;  ///< a call returns when its work is done: freed memory is free for every stream
 };
 
@@ -35,7 +35,7 @@ using PageHandle = std::uint64_t;
 using EventHandle = std::uint64_t;
 
 /// Memory calls must come one at a time; event and stream calls may come from several threads at once. Errors:
-/// DeviceError with the name of the call and its meaning. Only `create` reports a lack of memory differently: it
+/// DeviceError with the name of the failed call and its meaning. Only `create` reports a lack of memory differently: it
 /// returns 0.
 class Driver {
   public:
@@ -91,8 +91,7 @@ struct SimulatedOptions {
     std::int64_t event_latency = 0;  ///< an event passes once this many more were recorded on its stream
 };
 
-/// A device that exists only as figures. Addresses are handed out but never touched; pages are counted against
-/// `total_bytes`.
+/// A simulated device without memory. Addresses are handed out but never accessed; pages count against `total_bytes`.
 std::unique_ptr<Driver> make_simulated_driver(SimulatedOptions options);
 
 /// A simulated driver with the host driver's properties, so the allocator decides as it would on the host.

@@ -1,7 +1,7 @@
 #pragma once
-// Errors that Headroom throws. Every message is one line that says what is wrong and what to do; it names the
-// operation, the shapes and the values. Catch `headroom::Error` for all of them. Not for programming mistakes inside
-// the library: tests find those.
+// Errors that Headroom throws. Every message is one line that says what is wrong and what to do; the message names the
+// operation, the shapes and the values. Catch `headroom::Error` for all of them. Programming mistakes inside the
+// library are not reported this way; tests find those.
 //
 //     try {
 //         auto y = matmul(a, b);

@@ -57,7 +57,7 @@ struct Segment {
 struct MemorySnapshot {
     std::string device;
     std::size_t limit = 0;        ///< the budget: bytes that may be reserved, in whole pages
-    std::size_t asked_limit = 0;  ///< the limit as it was set; 0 if none was
+    std::size_t asked_limit = 0;  ///< the limit as set; 0 if none was set
     std::size_t page_bytes = 0;
     std::uint64_t time = 0;  ///< nanoseconds, on the clock of the events
     MemoryStatistics statistics;

@@ -30,7 +30,7 @@ struct RepeatedModules {
 /// reserved = live + cached + pending + held_for_graphs, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
-    bool rehearsal = false;                 ///< a dry run: the device exists only as figures
+    bool rehearsal = false;                 ///< a dry run on a simulated device
     std::size_t requested = 0;              ///< bytes that the failed call asked for
     std::size_t rounded = 0;                ///< `requested`, rounded up to the size of a block
     Tag tag{};                              ///< purpose of the request
@@ -64,7 +64,7 @@ struct MemoryReport {
     std::size_t usable() const noexcept;
     /// A limit under which this request would have succeeded; later requests may need more.
     std::size_t request_limit() const noexcept;
-    /// Several lines, for people to read.
+    /// A human-readable report of several lines.
     std::string to_string() const;
 };
 
@@ -83,7 +83,7 @@ class OutOfMemory : public Error {
     MemoryReport report_;
 };
 
-/// "12.3 MB": powers of 1000, for people to read; exact below 10,000 bytes.
+/// "12.3 MB": human-readable, in powers of 1000; exact below 10,000 bytes.
 std::string format_bytes(std::size_t bytes);
 
 }  // namespace headroom::memory

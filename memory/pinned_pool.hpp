@@ -8,7 +8,7 @@
 //     memory::PinnedBlock block = pool.allocate(batch_bytes);
 //     std::memcpy(block.data(), batch, batch_bytes);
 //     cuMemcpyHtoDAsync(device_address, block.data(), batch_bytes, copies);
-//     block.record_use(1);        // the memory's next user gets it after this copy
+//     block.record_use(1);        // the memory is reused only after this copy
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -4,8 +4,8 @@
 // a step costs an op five instructions.
 //
 //     memory::step_forward();                        // something has been done
-//     const memory::WaitScope waits;                 // until its end, this thread waits for a GPU or for other ranks
-//     const memory::Progress& main = memory::progress_of_this_thread();     // to be read until the thread ends
+//     const memory::WaitScope waits;                 // while it exists, this thread counts as waiting
+//     const memory::Progress& main = memory::progress_of_this_thread();     // may be read until the thread ends
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// Figures that an allocator counts, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` the
-// memory taken from the driver. Peaks are since construction or the last `reset_peak()`.
+// An allocator's statistics, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` the memory
+// taken from the driver. Peaks are since construction or the last `reset_peak()`.
 //
 //     const MemoryStatistics statistics = memory.statistics();
 //     fmt::print("{} of {} bytes reserved are live\n", statistics.allocated, statistics.reserved);
@@ -35,10 +35,10 @@ struct MemoryStatistics {
 
 /// State at the moment of `MemoryStatistics::peak_allocated`.
 struct MemoryPeak {
-    std::size_t allocated = 0;  ///< bytes live then
+    std::size_t allocated = 0;  ///< live bytes at that moment
     std::size_t reserved = 0;   ///< peak of reserved bytes, possibly at another moment
     std::string purpose;        ///< purpose of the request that caused the peak: "activations of blocks.3.mlp (gelu)"
-    std::array<std::size_t, kCategoryCount> by_category{};           ///< bytes live then
+    std::array<std::size_t, kCategoryCount> by_category{};           ///< live bytes at that moment
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< bytes live then, the ten largest, descending
 
     bool operator==(const MemoryPeak&) const = default;

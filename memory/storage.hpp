@@ -2,7 +2,7 @@
 // The memory behind a `Buffer` and its number of owners. It is part of the allocator's record of a block, so that a
 // buffer costs no allocation besides its memory. Users hold a `Buffer`.
 //
-//     memory::Storage* storage = ...;              // inside of a block, or of wrapped memory
+//     memory::Storage* storage = ...;              // inside a block, or of wrapped memory
 //     if (storage->owners == 1) ...        // no other owner would see a change of contents
 #include <cstddef>
 #include <cstdint>

@@ -52,8 +52,8 @@ class Attention : public Module<Attention> {
               std::optional<RotaryOptions> rotary = std::nullopt, double dropout = 0.0);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
     Tensor forward(Tensor packed, const AttentionMask& mask = {}) const;
-    /// As above for the positions after those in `cache`; appends their keys and values to it. For sampling, under a
-    /// NoGradGuard.
+    /// As above for the positions that follow those in `cache`; appends their keys and values to it. For sampling,
+    /// under a NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
     /// queries [batch, time, heads * D], keys and values [batch, positions, kv_heads, D] -> [batch, time, heads * D].
     Tensor forward(const Tensor& queries, const KeyValue& memory, const AttentionMask& mask = {}) const;

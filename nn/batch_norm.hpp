@@ -5,7 +5,7 @@
 //     nn::BatchNorm2d norm(root / "bn1", 64, {.relu = true});
 //     x = norm(conv(std::move(x)));                               // relu(batch_norm(x))
 //     x = last(std::move(x), std::move(residual));                // relu(batch_norm(x) + residual)
-//     nn::BatchNorm2d fixed(root / "bn1", 64, {.frozen = true});  // of a backbone that is not trained
+//     nn::BatchNorm2d fixed(root / "bn1", 64, {.frozen = true});  // for a frozen backbone
 //
 // Running statistics are buffers under PyTorch's names. A batch updates them once, after its backward pass has
 // succeeded, even if the forward pass is recomputed. It does not update them if forward or backward fails, so a retry

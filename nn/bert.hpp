@@ -5,7 +5,7 @@
 //
 //     Parameters parameters(context);
 //     nn::BertForMaskedLm model(parameters, {.vocabulary = 30522, .layers = 4, .heads = 4, .width = 256, .hidden = 1024});
-//     Loss loss = model.loss(ids, targets, {.lengths = lengths});      // targets: -100 where nothing is asked
+//     Loss loss = model.loss(ids, targets, {.lengths = lengths});      // targets: -100 where none is predicted
 //     nn::BertForClassification judge(critic, 3, {});                  // three classes
 //     Tensor logits = judge(ids, AttentionMask{.keys = seen});         // [batch, 3]
 #include <cstdint>
@@ -29,15 +29,15 @@ struct BertOptions {
     std::int64_t hidden = 3072;
     double dropout = 0.1;
     double attention_dropout = 0.1;
-    std::optional<std::int64_t> padding = 0;  ///< token whose embedding gets no gradient; none: all get one
+    std::optional<std::int64_t> padding = 0;  ///< token whose embedding gets no gradient; none: there is no such token
 };
 
 /// The normalised sum of three embeddings, followed by the encoder.
 class Bert : public Module<Bert> {
   public:
-    /// Initialises matrices and tables from a normal distribution with standard deviation 0.02, as published (not
-    /// truncated, like Hugging Face's), and biases to 0. Errors: ShapeError for sizes below 1 or heads that do not
-    /// divide the width.
+    /// Initialises matrices and tables from a normal distribution with standard deviation 0.02, as published (like
+    /// Hugging Face's code, without truncation), and biases to 0. Errors: ShapeError for sizes below 1 or heads that do
+    /// not divide the width.
     Bert(const Path& path, const BertOptions& options);
     /// i32 or i64 ids [batch, time] -> [batch, time, width]. `types`: the segment of each token, as ids; undefined: 0.
     /// Errors: ShapeError beyond `block` positions.

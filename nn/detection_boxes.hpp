@@ -17,7 +17,7 @@
 
 namespace headroom::nn {
 
-/// Replaces a logit that must not count: with target 0 its loss and gradient are 0, also in f16 and bf16.
+/// The value of a logit that must not count: with target 0 its loss and gradient are 0, also in f16 and bf16.
 inline constexpr double kCertain = -1e4;
 
 /// Boxes [ratios, 4] centred at 0 with these ratios of height to width. Each has the area of a square of side `size`,
@@ -32,7 +32,8 @@ Tensor anchors(const Tensor& cells, IntPair level, IntPair image);
 /// size, and the logarithms of the ratios of sizes, times `weights`. Girshick et al. 2014, arXiv:1311.2524, appendix C.
 struct BoxCoder {
     std::array<double, 4> weights{1, 1, 1, 1};
-    /// The codes [..., 4] of `boxes` relative to `from`, both [..., 4]. Not finite where `from` has no area.
+    /// The codes [..., 4] of `boxes` relative to `from`, both [..., 4]. The codes are not finite where `from` has no
+    /// area.
     Tensor encode(const Tensor& boxes, const Tensor& from) const;
     /// The inverse of `encode`. Sizes grow by at most a factor of 1000 / 16. `codes` and `from` broadcast.
     Tensor decode(const Tensor& codes, const Tensor& from) const;

@@ -24,7 +24,7 @@ class DropoutAdd : public Module<DropoutAdd> {
   public:
     /// Errors: Error unless p is in [0, 1).
     DropoutAdd(const Path& path, double p);
-    /// x + dropout(branch), both of one shape.
+    /// x + dropout(branch), both of the same shape.
     Tensor forward(Tensor branch, Tensor x) const;
 
     double p;

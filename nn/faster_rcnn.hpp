@@ -28,8 +28,8 @@ namespace headroom::nn {
 struct FasterRcnnOptions {
     ResNetOptions body{};       ///< `classes` has no effect; norms are trained unless `frozen_norms`
     std::int64_t classes = 91;  ///< including the background, class 0
-    /// The number of the body's last stages that are trained: 5 trains all, 4 all but the first convolution and its
-    /// norm, 0 none. torchvision uses 3 with a pretrained body.
+    /// How many of the body's last stages are trained: 5 trains all, 4 all but the first convolution and its norm, 0
+    /// none. torchvision uses 3 with a pretrained body.
     std::int64_t trained_stages = 5;
     std::int64_t pyramid = 256;  ///< channels of the pyramid
     RegionProposalOptions proposals{};
@@ -49,7 +49,7 @@ struct FasterRcnnOptions {
     // Detection.
     double least_score = 0.05;
     double nms_threshold =
-        0.5;  ///< of two boxes of a class with a larger overlap, the one with the lower score is dropped
+        0.5;  ///< if two boxes of a class overlap by more, the one with the lower score is dropped
     /// Non-maximum suppression considers this many boxes of an image, those with the highest scores. torchvision
     /// considers all boxes above `least_score`; results differ only if an image has more candidates and fewer than
     /// `detections` boxes remain.
@@ -107,11 +107,11 @@ class FasterRcnn : public Module<FasterRcnn> {
     /// images [N, 3, H, W]; boxes [N, M, 4] and labels [N, M] (i32 or i64; below 1: no object; M at least 1) -> the
     /// four losses. Anchors and regions are sampled with the context's random numbers. An object that overlaps no
     /// anchor is not learned by the first stage. Errors: ShapeError, also for a label out of range; DtypeError; on a
-    /// CPU, Error for an object whose box has no area (a GPU is not checked, which would wait for it).
+    /// CPU, Error for an object whose box has no area (not checked on a GPU, because the host would have to wait).
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels) const;
     /// The sum of the losses, as in torchvision's training; see `DetectionLosses::total`.
     Loss loss(Tensor images, const Tensor& boxes, const Tensor& labels) const;
-    /// Detects in evaluation mode, whatever mode the parameters are in, and records nothing. Errors: ShapeError.
+    /// Runs in evaluation mode, regardless of the parameters' mode, and records nothing. Errors: ShapeError.
     Detections detect(Tensor images) const;
 
     // The stages, for models that extend them.

@@ -3,7 +3,7 @@
 // each. Lin et al. 2017, arXiv:1612.03144. Names are torchvision's ("inner_blocks.0.0.weight").
 //
 //     nn::FeaturePyramid fpn(root / "fpn", {256, 512, 1024, 2048}, 256);
-//     nn::Pyramid levels = fpn(resnet.features(images));    // of 1/4, 1/8, 1/16, 1/32 and 1/64 of the images' size
+//     nn::Pyramid levels = fpn(resnet.features(images));    // 1/4, 1/8, 1/16, 1/32 and 1/64 of the images' size
 #include <array>
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // Normalises each image by its own statistics, in training and in evaluation.
 //
 //     nn::GroupNorm norm(root / "norm1", 32, 64);      // 32 groups of 64 channels
-//     nn::InstanceNorm plain(root / "norm2", 64);      // a channel in each group, without weight and bias
+//     nn::InstanceNorm plain(root / "norm2", 64);      // one channel per group, without weight and bias
 #include <cstdint>
 
 #include <headroom/nn/module.hpp>

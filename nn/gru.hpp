@@ -4,7 +4,7 @@
 //
 //     nn::Gru net(root / "gru", {.in = 96, .width = 128, .layers = 2, .bidirectional = true, .dropout = 0.2});
 //     auto [y, h] = net(x);                        // [T, B, 96] -> [T, B, 256], h [4, B, 128]
-//     auto [z, last] = net(x, h, lengths);         // sequences of these lengths; states to begin with
+//     auto [z, last] = net(x, h, lengths);         // with initial states and sequence lengths
 //
 //     nn::GruCell cell(root / "cell", 96, 128);
 //     Tensor now = cell(element, before);          // [B, 96], [B, 128]

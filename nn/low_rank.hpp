@@ -35,8 +35,8 @@ class LowRank : public Module<LowRank> {
     double scale;  ///< alpha / rank
 };
 
-/// Adds a new `LowRank` of matching size to the layer, with its parameters below `path`, which may lie in the model or
-/// next to it. An `Mlp` with an adapter keeps more for backward (see mlp.hpp). Errors: as LowRank; Error if the layer
+/// Adds a new `LowRank` of matching size to the layer, with its parameters below `path`, which may be inside or outside
+/// the model. An `Mlp` with an adapter keeps more for backward (see mlp.hpp). Errors: as LowRank; Error if the layer
 /// already has an adapter, or if parameters were used already.
 void add_low_rank(Linear& layer, const Path& path, const LowRankOptions& options = {});
 

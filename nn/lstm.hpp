@@ -4,7 +4,7 @@
 //
 //     nn::Lstm net(root / "lstm", {.in = 96, .width = 128, .layers = 2, .bidirectional = true, .dropout = 0.2});
 //     auto [y, state] = net(x);                    // [T, B, 96] -> [T, B, 256], h and c [4, B, 128]
-//     auto [z, last] = net(x, state, lengths);     // sequences of these lengths; states to begin with
+//     auto [z, last] = net(x, state, lengths);     // with initial states and sequence lengths
 //
 //     nn::LstmCell cell(root / "cell", 96, 128);
 //     LstmState now = cell(element, before);       // [B, 96], h and c [B, 128]

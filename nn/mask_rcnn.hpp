@@ -4,7 +4,7 @@
 //
 //     nn::MaskRcnn model(parameters, {.boxes = {.classes = 4}});
 //     Loss loss = model.loss(images, boxes, labels, masks);     // masks [2, 10, 800, 1216], 0 or 1
-//     nn::Detections found = model.detect(images);              // masks [2, 100, 28, 28], to be pasted:
+//     nn::Detections found = model.detect(images);              // masks [2, 100, 28, 28]; paste them:
 //     std::vector<std::uint8_t> mask = nn::paste_mask(probabilities, box, 800, 1216);
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // The base of modules, which are plain values without macros, parents or run-time type information. Calling a module
 // opens the region of its path and runs `forward`. Modules are move-only, since parameters are registered once. A
-// module may be called as long as its `Parameters` live.
+// module may be called as long as its `Parameters` exist.
 //
 //     struct Mlp : nn::Module<Mlp> {
 //         nn::Linear up, down;

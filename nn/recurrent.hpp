@@ -1,7 +1,7 @@
 #pragma once
 // The parameters of a stack of recurrent layers, with PyTorch's names below a path: weight_ih_l0, weight_hh_l0,
 // bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ..., all initialised uniformly within 1 / sqrt(width), as in PyTorch.
-// Used by `Lstm` and `Gru`, and available for networks of other cells.
+// `Lstm` and `Gru` use them; networks with other cells can, too.
 //
 //     std::vector<RecurrentWeights> weights = nn::recurrent_weights(path, 4, {.in = 96, .width = 128, .layers = 2});
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Draws the tokens of a text one by one from a model's logits. `generate` does this for a GPT; use `TokenDraws` with
+// Samples the tokens of a text one by one from a model's logits. `generate` does this for a GPT; use `TokenDraws` with
 // your own models.
 //
 //     nn::TokenDraws draw(context, {.temperature = 0.8, .top_k = 40});

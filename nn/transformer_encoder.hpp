@@ -1,6 +1,6 @@
 #pragma once
-// The encoder of a transformer: each layer has self-attention, where each position attends to all that the mask allows,
-// and a feed-forward part. Vaswani et al. 2017, arXiv:1706.03762. For decoders with a cache see gpt.hpp.
+// The encoder of a transformer: each layer has self-attention, where each position attends to all positions that the
+// mask allows, and a feed-forward part. Vaswani et al. 2017, arXiv:1706.03762. For decoders with a cache see gpt.hpp.
 //
 //     nn::TransformerEncoder encoder(root / "encoder", {.width = 256, .heads = 4, .hidden = 1024, .layers = 6});
 //     Tensor y = encoder(x, AttentionMask{.lengths = lengths});    // [batch, time, 256] -> the same

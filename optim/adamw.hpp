@@ -1,7 +1,7 @@
 #pragma once
 // AdamW: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), in PyTorch's form. Keeps two moments per trained parameter, in the parameter's dtype. If memory is
-// short: SGD keeps one array or none.
+// arXiv:1711.05101), in PyTorch's form. Keeps two moments per trained parameter, in the parameter's dtype. To save
+// memory, use SGD, which keeps one array or none.
 //
 //     optim::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});

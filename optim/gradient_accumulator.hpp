@@ -1,11 +1,11 @@
 #pragma once
-// Makes one optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum
-// and its number of terms. Sums and terms are accumulated and divided once, inside the optimizer's kernel, so uneven
-// micro-batches, including a short last one, give the step of the whole batch. The exceptions are batch norm and losses
-// over pairs of samples, which see only the samples of their micro-batch, and random draws (dropout, augmentation),
-// which are new in each. Memory: with one micro-batch, gradients exist from its backward pass on; with more, all
-// gradients exist during the later forward passes, so eight micro-batches take the memory of two. Not for a loss that
-// is already averaged: make a `Loss` from its sum.
+// Combines any number of micro-batches into one optimizer step. A micro-batch is a callable that returns a `Loss`: a
+// sum and its number of terms. Sums and terms are accumulated and divided once, inside the optimizer's kernel, so
+// uneven micro-batches, including a short last one, give the step of the whole batch. The exceptions are batch norm and
+// losses over pairs of samples, which see only the samples of their micro-batch, and random draws (dropout,
+// augmentation), which differ between micro-batches. Memory: with one micro-batch, gradients exist from its backward
+// pass on; with more, all gradients exist during the later forward passes, so eight micro-batches take the memory of
+// two. Not for a loss that is already averaged: make a `Loss` from its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
@@ -26,11 +26,11 @@
 // remainder.
 //
 // With several ranks, all ranks do a step together. Call `begin_step` with the number of micro-batches over all ranks,
-// and accumulate while `wants_more`. Rank r has the micro-batches with the numbers r, r + ranks, r + 2 ranks and so on.
-// Random draws, the seed of backward and the sums of losses follow these numbers. Each rank sums the gradients of its
-// own micro-batches. In the last round the ranks' sums are added in rank order, so that all ranks do the same step, bit
-// for bit. With `Shard::gradients`, each micro-batch's gradients go to their owners as backward completes them. The
-// owners add them in the order of micro-batches, so the bits are the same with any number of ranks, including one.
+// and accumulate while `wants_more`. Rank r runs micro-batches r, r + ranks, r + 2 ranks and so on. Random draws, the
+// seed of backward and the sums of losses follow these numbers. Each rank sums the gradients of its own micro-batches.
+// In the last round the ranks' sums are added in rank order, so that all ranks do the same step, bit for bit. With
+// `Shard::gradients`, each micro-batch's gradients go to their owners as backward completes them. The owners add them
+// in the order of micro-batches, so the bits are the same with any number of ranks, including one.
 //
 //     accumulator.begin_step({.micro_batches = 8, .learning_rate = 1e-3});  // of all ranks
 //     while (accumulator.wants_more()) accumulator.accumulate([&] { return model.loss(*loader.next()); });
@@ -70,8 +70,8 @@ struct GradientAccumulatorOptions {
     /// however late the results are read.
     bool stop_when_diverged = false;
     std::int64_t kept_results = 1;  ///< the number of steps whose results are kept for `results`
-    /// Keeps gradients after `step`, for inspection, until the next `accumulate`. They are sums: times
-    /// `StepResult::multiplier` they are the gradients of the mean loss. If false, `step` frees their memory.
+    /// Keeps gradients after `step`, for inspection, until the next `accumulate`. They are sums; multiplied by
+    /// `StepResult::multiplier`, they are the gradients of the mean loss. If false, `step` frees their memory.
     bool keep_gradients = false;
     /// Names of the figures that steps report besides the loss, such as its terms or an accuracy. See `figure`.
     std::vector<std::string> figures = {};
@@ -103,9 +103,10 @@ class GradientAccumulator {
     GradientAccumulator(const GradientAccumulator&) = delete;
     GradientAccumulator& operator=(const GradientAccumulator&) = delete;
 
-    /// Announces the next step, so that it is known during the last backward pass: `on_complete` then calls its
-    /// listener. Follow it by that many `accumulate`s and `step()` without a learning rate. Errors: Error if something
-    /// was accumulated since the last step, for fewer micro-batches than ranks, or as `step` for the learning rate.
+    /// Announces the next step, so that the last backward pass is known as such: only then does `on_complete` call its
+    /// listener. Call `accumulate` that many times afterwards, then `step()` without a learning rate. Errors: Error if
+    /// something was accumulated since the last step, for fewer micro-batches than ranks, or as `step` for the learning
+    /// rate.
     void begin_step(const StepPlan& plan);
     /// Whether this rank still owes micro-batches to the announced step; false if no step was announced.
     bool wants_more() const { return missing() > 0; }
@@ -116,19 +117,19 @@ class GradientAccumulator {
     void skip(std::int64_t micro_batches);
     /// Sets a listener for segments of gradients. During the last backward pass of an announced step, the host calls it
     /// for each segment as soon as the segment's gradients are complete; gradients that no micro-batch of the step has
-    /// reached are left out. Takes over Parameters::on_segment_complete. Work that the listener queues comes before the
-    /// rest of that backward pass. With several ranks, each rank calls it in its own last backward pass, with its own
-    /// sums. A CUDA graph of the last micro-batch contains the work that the listener queued; the listener is not
-    /// called again. An empty listener removes it. Errors: Error with `Shard::gradients`, whose gradients are gone by
-    /// then.
+    /// reached are left out. It replaces the listener of Parameters::on_segment_complete. Work that the listener queues
+    /// runs before the rest of that backward pass. With several ranks, each rank calls it in its own last backward
+    /// pass, with its own sums. A CUDA graph of the last micro-batch contains the work that the listener queued; the
+    /// listener is not called again. An empty listener removes it. Errors: Error with `Shard::gradients`, whose
+    /// gradients are gone by then.
     void on_complete(std::function<void(const GradientSegment&)> listener);
 
     /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
-    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`,
-    /// or Error for a loss that can't be used (no gradient, another context); the recorded ops are then dropped, the
-    /// random state is restored, the gradients so far stay valid, and the accumulator waits for a retry or `reset`.
-    /// Errors of backward; the gradients of this step are then lost, and everything but `reset` is refused. Error for
-    /// more micro-batches than announced or, with several ranks, if no step was announced.
+    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: whatever `work`
+    /// throws, or Error for a loss that can't be used (no gradient, another context); the recorded ops are then
+    /// dropped, the random state is restored, the gradients so far stay valid, and the accumulator waits for a retry or
+    /// `reset`. Errors of backward; the gradients of this step are then lost, and everything but `reset` is refused.
+    /// Error for more micro-batches than announced or, with several ranks, if no step was announced.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) { run(std::ref(work)); }
@@ -155,8 +156,8 @@ class GradientAccumulator {
             }
         });
     }
-    /// Accumulates a micro-batch of a graphed work. Errors: as above; Error if an input belongs to another context, or
-    /// if `work` takes another number of inputs.
+    /// Runs a graphed work on these inputs as a micro-batch. Errors: as above; Error if an input belongs to another
+    /// context, or if `work` takes a different number of inputs.
     void accumulate(const GraphedWork& work, std::span<Tensor> inputs);
     void accumulate(const GraphedWork& work, std::vector<Tensor> inputs) { accumulate(work, std::span(inputs)); }
     template <std::size_t N>
@@ -186,14 +187,14 @@ class GradientAccumulator {
     /// The result of the last step. Waits until the device has finished it. Zeros in a dry context. Errors: Error
     /// before the first step.
     StepResult result() const;
-    /// The results of the steps since the last call, oldest first; the last `kept_results` if there are more. The
-    /// results of the last `leave` steps are left for later calls. Waits for the device once, but not for the steps
-    /// left: a GPU works on these while the host reads the results.
+    /// The results of the steps since the last call, oldest first; at most the last `kept_results`. The results of the
+    /// last `leave` steps are left for later calls. Waits for the device once, but not for the steps left: a GPU works
+    /// on these while the host reads the results.
     std::vector<StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const;
 
-    /// Drops the gradients and terms since the last step.
+    /// Drops the gradients and terms accumulated since the last step.
     void reset();
 
     /// The number of this rank's micro-batches since the last step.
@@ -202,7 +203,7 @@ class GradientAccumulator {
     /// Reads the loss scale from the device and waits for it; in a dry context, the scale that was set.
     LossScale loss_scale() const;
 
-    /// Values "accumulator.loss_scale" and "accumulator.good_steps"; if the parameters have a name, it follows
+    /// Values "accumulator.loss_scale" and "accumulator.good_steps"; if the parameters have a name, that name follows
     /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
     StateDict state_dict() const;
     /// Errors: Error if something was accumulated since the last step, or as LossScale::set_state.

@@ -44,7 +44,7 @@ class LossScale {
     /// Errors: Error unless scale is finite and above 0 (and 1 when off), and good_steps not negative.
     void set_state(const State& state);
 
-    /// The same rule in the form that kernels take.
+    /// The same rule as an argument for kernels.
     kernels::LossScaleRule rule() const;
 
   private:

@@ -1,8 +1,8 @@
 #pragma once
 // An exponential moving average of a model's weights, which often evaluates better than the weights themselves (Polyak
-// and Juditsky 1992). PyTorch's AveragedModel with get_ema_multi_avg_fn: the first update copies the weights, each
-// later one moves the average towards them by the factor 1 - decay. Buffers are not averaged. Takes as much memory as
-// the parameters.
+// and Juditsky 1992). As in PyTorch's AveragedModel with get_ema_multi_avg_fn, the first update copies the weights, and
+// each later update moves the average by the fraction 1 - decay towards them. Buffers are not averaged. Takes as much
+// memory as the parameters.
 //
 //     optim::MovingAverage average(parameters, {.decay = 0.999});
 //     accumulator.step(1e-3);
@@ -24,21 +24,21 @@ struct MovingAverageOptions {
 
 class MovingAverage {
   public:
-    /// Starts as a copy of the parameters, which it initialises if they have no values yet. The parameters must outlive
-    /// it. Errors: Error unless decay is in [0, 1); OutOfMemory.
+    /// Starts as a copy of the parameters, whose values are allocated and initialised if they are not yet. The
+    /// parameters must outlive it. Errors: Error unless decay is in [0, 1); OutOfMemory.
     explicit MovingAverage(Parameters& parameters, MovingAverageOptions options = {});
     MovingAverage(const MovingAverage&) = delete;
     MovingAverage& operator=(const MovingAverage&) = delete;
 
-    /// Queues an update. Call it after each step, including skipped ones, since the host does not know that a step was
-    /// skipped. Errors: Error inside of `evaluate`.
+    /// Queues an update. Call it after each step, including skipped steps, since the host does not know which steps
+    /// were skipped. Errors: Error inside of `evaluate`.
     void update();
 
     /// Runs `work` with the averages in place of the weights, to evaluate or save them, and returns its result. The
-    /// weights are restored when `work` returns or throws. Inside of `work`, steps and other writes to the weights are
-    /// refused, and so is a backward pass of earlier records. Workspace: a few MB. Errors: those of `work`; Error
-    /// inside of another `evaluate`; OutOfMemory. If the device fails while weights and averages are swapped in or
-    /// back, they are mixed, and steps, updates and loading stay refused: build the model again.
+    /// weights are restored when `work` returns or throws. Within `work`, steps and other writes to the weights are
+    /// refused, and so is backward through ops that were recorded earlier. Workspace: a few MB. Errors: whatever `work`
+    /// throws; Error within another `evaluate`; OutOfMemory. If the device fails during a swap, weights and averages
+    /// are mixed. Steps, updates and loading are then refused, and the model must be built again.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {
         const Exchange exchange(*this);
@@ -48,8 +48,8 @@ class MovingAverage {
     /// The number of updates.
     std::int64_t updates() const { return updates_; }
 
-    /// Arrays "average.<path of the parameter>" and the value "average.updates"; if the parameters have a name, it
-    /// follows "average". Errors: Error inside of `evaluate`.
+    /// Arrays "average.<path of the parameter>" and the value "average.updates"; if the parameters have a name, that
+    /// name follows "average". Errors: Error inside of `evaluate`.
     StateDict state_dict() const;
     /// Errors: Error if the value is missing or negative.
     void restore(const StateValues& values);
@@ -65,7 +65,7 @@ class MovingAverage {
 
       private:
         MovingAverage& average_;
-        Scratch scratch_;  ///< for one chunk; held, so that swapping back allocates nothing
+        Scratch scratch_;  ///< for one chunk; kept until the swap back, which thus allocates nothing
     };
     void exchange(const Scratch& scratch) const;
     std::string value_name() const;

@@ -1,8 +1,8 @@
 #pragma once
-// The common part of AdamW and SGD. State lies in flat arrays parallel to the parameters, and one kernel call updates
-// each range of parameters that are treated alike. Groups may have their own hyper-parameters or rules. State has names
-// for checkpoints. Construct it after the model, since the constructor allocates its state, and let
-// `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
+// The common part of AdamW and SGD. State is stored in flat arrays parallel to the parameters, and one kernel call
+// updates each range of parameters with the same settings. Groups may have their own hyper-parameters or rules. The
+// state's arrays are named for checkpoints. Construct it after the model, since the constructor allocates its state,
+// and let `GradientAccumulator` call it. Call `step` directly only if nothing is accumulated, scaled or clipped.
 //
 //     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
 //     const optim::ParameterGroup tokens_group{.pattern = "tokens.**", .rule = optim::sgd_rule({.momentum = 0.9})};
@@ -72,7 +72,7 @@ class Optimizer {
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, in the parameter's shape, or [blocks] for
     /// block-wise state; a group with another rule uses that rule's name. A parameter that was frozen from the start
     /// has no state. Values "adamw.steps", which `steps` returns, and "adamw.calls", which the groups' schedules count.
-    /// If the parameters have a name, it follows "adamw". Waits for the device.
+    /// If the parameters have a name, that name follows "adamw". Waits for the device.
     StateDict state_dict() const;
     /// Errors: Error if a value is missing or negative, or if the values belong to another optimizer; the message names
     /// it.
@@ -81,16 +81,16 @@ class Optimizer {
     /// this call waits for it: don't call it in every step. A dry run skips no step.
     std::int64_t steps() const;
 
-    /// All settings as text: optimizers with different settings have different descriptions. For the schedules of
-    /// groups, it holds the rates of some steps.
+    /// All settings as text: optimizers with different settings have different descriptions. The schedules of groups
+    /// are represented by their rates at some steps.
     std::string description() const;
 
     Parameters& parameters() const { return parameters_; }
-    /// The name of its own rule: "adamw" or "sgd".
+    /// The name of the optimizer's own rule: "adamw" or "sgd".
     const std::string& name() const { return groups_.front().rule->name(); }
 
   private:
-    /// Where a parameter's state lies; `chunk` is null until the parameter is trained.
+    /// The location of a parameter's state; `chunk` is null until the parameter is trained.
     struct Place {
         std::size_t group = 0;                      ///< into groups_
         const std::vector<Array>* chunk = nullptr;  ///< one array for each StateSpec of the rule
@@ -98,7 +98,7 @@ class Optimizer {
         ShardRange own;                             ///< the parameter's elements, padding included, that have state
     };
     void check_learning_rate(double learning_rate) const;
-    /// All rules without repetition, its own first.
+    /// All distinct rules, the optimizer's own first.
     std::vector<const UpdateRule*> rules() const;
     const UpdateRule& rule_of(std::size_t parameter) const { return *groups_[places_[parameter].group].rule; }
     void add_state();

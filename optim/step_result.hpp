@@ -18,7 +18,7 @@ struct StepResult {
     double loss = 0;           ///< mean per term, over the step; 0 if there were no terms
     double gradient_norm = 0;  ///< gradient norm of the mean loss over all trained parameters, before clipping
     double terms = 0;          ///< over the step
-    double multiplier = 1;     ///< times `Tensor::grad` it is the gradient of the mean loss
+    double multiplier = 1;     ///< `Tensor::grad` times this is the gradient of the mean loss
     bool finite = true;        ///< loss and gradients were finite; otherwise the step was skipped
     bool skipped = false;      ///< nothing was updated: not finite, or no terms
     bool diverged = false;     ///< not finite, and a smaller loss scale can't help: stop training

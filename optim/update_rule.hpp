@@ -3,7 +3,7 @@
 // make the library's rules. An `Optimizer` has one rule for all its parameters; groups may have others. To train with a
 // single rule, use `AdamW` or `Sgd`.
 //
-//     struct Signs final : optim::UpdateRule {  // moves each element by the learning rate
+//     struct Signs final : optim::UpdateRule {  // moves each element by plus or minus the learning rate
 //         Signs() : UpdateRule("signs") {}
 //         void update(Exec& exec, const Range& range, const View& multiplier) const override { ... }
 //     };
@@ -32,7 +32,7 @@ class UpdateRule {
     UpdateRule(const UpdateRule&) = delete;
     UpdateRule& operator=(const UpdateRule&) = delete;
 
-    /// The kernel arguments for a contiguous range of parameters that are treated alike.
+    /// The kernel arguments for a contiguous range of parameters with the same settings.
     struct Range {
         View learning_rate;  ///< one f64 in device memory
         View steps_before;   ///< one f64 in device memory: the number of steps done before this one

@@ -20,12 +20,12 @@
 
 namespace headroom::plan {
 
-/// Seconds of an op's passes.
+/// The seconds that an op's passes take.
 struct OpSeconds {
     double forward = 0;
-    double replay = 0;                 ///< forward run again in backward
+    double replay = 0;                 ///< forward, run again during backward
     double backward = 0;               ///< 0 if it has no backward
-    double backward_after_replay = 0;  ///< when ops were just replayed for it
+    double backward_after_replay = 0;  ///< right after ops were replayed for it
 
     /// Seconds added by recomputation to one forward and one backward pass.
     double added(std::uint32_t replays, bool after_replay) const {
@@ -52,7 +52,7 @@ struct Machine {
 };
 
 struct TimedStep {
-    double seconds = 0;        ///< of the whole step
+    double seconds = 0;        ///< for the whole step
     std::vector<OpTimes> ops;  ///< from `OpTimer::take`
 };
 /// Timed steps that run the same program.
@@ -70,16 +70,16 @@ class Costs {
     /// for a CPU, 40 GFLOP/s per thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
 
-    /// Fits the model to measured runs. An op that was measured (same name, shapes, strides, dtypes) takes the mean of
-    /// its times. An unmeasured op is scaled from the nearest measured op of that name, by the ratio of the times that
-    /// the model predicts for the two. That prediction is a sum of one share for products, one for memory traffic and
-    /// one per op, fitted to all measured ops of the kind (name, dtypes, ranks, layout). The share per op stays at the
-    /// assumed rates unless the kind was measured with several batch sizes; so weights, which a larger batch does not
-    /// read more often, count once. Ops of the same kind are preferred as the nearest; among them, distance is measured
-    /// by the logarithms of the ratios of dimensions, where leading dimensions (samples) count least. If no op of the
-    /// kind was measured, the ratio is from assumed rates. The time of a step outside of ops is fitted as a time per
-    /// parameter byte plus a time per op of its micro-batches. Errors: Error if a run's number of op times differs from
-    /// its program's number of ops.
+    /// Fits the model to measured runs. A measured op (same name, shapes, strides, dtypes) is predicted to take the
+    /// mean of its times. An unmeasured op is scaled from the nearest measured op of that name, by the ratio of the two
+    /// times that a formula gives. The formula adds a term for products, a term for memory traffic and a constant per
+    /// op. The factors of these terms are fitted to all measured ops of the kind (name, dtypes, ranks, layout). The
+    /// constant's factor is fitted only if the kind was measured with several batch sizes; it then accounts for
+    /// weights, which a larger batch does not read more often. The nearest op is one of the same kind if there is one.
+    /// The distance between two such ops is based on the logarithms of the ratios of their dimensions, and leading
+    /// dimensions (samples) count least. If no op of the kind was measured, the ratio is that of assumed rates. The
+    /// time of a step outside of ops is fitted as a time per parameter byte plus a time per op of its micro-batches.
+    /// Errors: Error if a run's number of op times differs from its program's number of ops.
     void measure(const std::vector<TimedRun>& runs);
 
     /// The seconds of each op.
@@ -130,7 +130,7 @@ class Costs {
 /// Writes readable JSON. Errors: FileError.
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
 /// Errors: FileError if the file can't be read, is not a cost file, or was measured by another version, on another
-/// machine or with another number of threads than the profile's. A simulated GPU accepts costs of any machine.
+/// machine or with a different number of threads than the profile's. A simulated GPU accepts costs of any machine.
 Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
 }  // namespace headroom::plan

@@ -40,7 +40,7 @@ struct ProgramOp {
 
 struct Plan {
     MicroBatching division = {};
-    /// Rules for `Context::policy(Policy)`; none keeps everything.
+    /// Rules for `Context::policy(Policy)`; empty: everything is kept.
     std::optional<Policy> policy = {};
     std::size_t peak_bytes_allocated = 0;  ///< in the whole rehearsal
     std::size_t peak_bytes_reserved = 0;
@@ -48,7 +48,7 @@ struct Plan {
     bool measured = false;                ///< predicted from measured times, not from assumed rates
     std::uint64_t replayed_ops = 0;       ///< ops recomputed per step; with several ranks, on rank 0
     std::vector<ProgramOp> program = {};  ///< the program that the plan is for
-    /// Samples in a micro-batch as the workload asked for; more than `division.batch` if the plan splits it.
+    /// The micro-batch size that the workload asked for. It is above `division.batch` if the plan splits micro-batches.
     std::int64_t whole_batch = 0;
     double gain = 0;  ///< fraction of a step's time saved relative to keeping everything in unsplit micro-batches
     std::int64_t kinds = 1;  ///< kinds of micro-batches in a step; the last one is planned
@@ -67,7 +67,7 @@ std::vector<ProgramOp> ops_of(const RecordedProgram& program);
 std::string difference(const std::vector<ProgramOp>& program, const std::vector<ProgramOp>& here);
 /// SHA-256 over the ops, 64 hexadecimal digits.
 std::string program_sha256(const std::vector<ProgramOp>& ops);
-/// Errors: Error if the plan is for another program, naming the first op that differs.
+/// Errors: Error if the plan is for a different program, naming the first op that differs.
 void check_program(const Plan& plan, const RecordedProgram& program);
 
 /// The plan as readable JSON.

@@ -38,7 +38,7 @@ struct Workload {
     /// dropout) and rounding. If the samples of a micro-batch depend on each other, as in batch norm or a loss over
     /// pairs, it changes the training.
     std::function<bool()> may_split = nullptr;
-    /// Known ways of recomputing for the model, as patterns and policies: no plan is worse than these.
+    /// The model's known ways of recomputing, as patterns and policies. No plan is worse than any of them.
     std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};
     /// Alternatives that `run` accepts as `MicroBatching::choice`: another dtype, an `lstm`'s checkpoints over time,
     /// another scratch budget. A plan names the one that it uses, if any.
@@ -53,7 +53,7 @@ class BudgetTooSmall : public Error {
     std::size_t budget() const { return budget_; }
     std::size_t least() const { return least_; }        ///< `Planner::floor_bytes`
     std::size_t keep_all() const { return keep_all_; }  ///< `Planner::keep_all_bytes`
-    /// The least with micro-batches of one sample; set only on request, for a workload that the planner may not split.
+    /// `least` with micro-batches of one sample. Set only on request, for a workload that the planner may not split.
     std::optional<std::size_t> least_split() const { return least_split_; }
 
   private:
@@ -74,16 +74,16 @@ class Planner {
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
 
-    /// The plan with the least predicted time that reserves at most `budget` bytes. No plan for another budget is
-    /// faster and reserves as little. If keeping everything in unsplit micro-batches fits, another plan is chosen only
-    /// if it saves more time than `Costs::spread`; `Plan::gain` has the saving. Errors: BudgetTooSmall; Error if the
-    /// workload keeps tensors, or records another program than the first time; errors of the workload.
+    /// The plan with the least predicted time that reserves at most `budget` bytes. Plans for other budgets that are
+    /// faster also reserve more. If keeping everything in unsplit micro-batches fits, another plan is chosen only if it
+    /// saves more time than `Costs::spread`; `Plan::gain` is the saving. Errors: BudgetTooSmall; Error if the workload
+    /// keeps tensors, or does not record the same program each time; errors of the workload.
     Plan fit(std::size_t budget);
     /// Plans to time so that every op is measured: per division the smallest and the fastest within the budget.
     std::vector<Plan> samples(std::size_t budget);
     /// The smallest budget for which a plan was found. It does not depend on costs.
     std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
-    /// Bytes that the workload reserves in its own division without recomputation.
+    /// Bytes that the workload reserves with its own micro-batch size and without recomputation.
     std::size_t keep_all_bytes() const { return keep_all_.peak_bytes_reserved; }
 
     /// Explains one of this planner's plans in text: for each kind of module what is kept and what is recomputed, its

@@ -1,5 +1,5 @@
 #pragma once
-// Converts a plan's answers per recorded op to the rules of a policy.
+// Converts a plan's answers for each recorded op to the rules of a policy.
 //
 //     context.policy(plan::policy_of(program, answers));
 #include <span>

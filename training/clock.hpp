@@ -2,7 +2,7 @@
 // The clock that a training measures with: `std::chrono::steady_clock::now`, or a clock that a test advances.
 //
 //     training::TrainerOptions options;
-//     options.clock = [&] { return training::Moment(simulated); };  // of nanoseconds
+//     options.clock = [&] { return training::Moment(simulated); };  // `simulated`: nanoseconds
 #include <chrono>
 #include <functional>
 

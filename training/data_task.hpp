@@ -8,7 +8,7 @@
 //                const data::ImageDataset& validation)
 //             : DataTask(parameters, training::shuffled(training, validation, batch)), net_(nn::Path(parameters)) {}
 //         Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
-//         training::Validation validate(const training::ProgressCallback& watch) override {       // if not by the loss alone
+//         training::Validation validate(const training::ProgressCallback& watch) override {       // for metrics
 //             training::MeanLoss mean;
 //             training::Accuracy accuracy;
 //             each_validation_batch(watch, std::tie(mean, accuracy), [&](const Batch& batch, const data::ImageBatch&) {
@@ -23,8 +23,8 @@
 //         Net net_;
 //     };
 //
-// In a dry context batches are read without worker threads, and a validation reads only the batches that memory depends
-// on.
+// In a dry context batches are read without worker threads, and a validation reads only the batches that determine the
+// memory.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -51,8 +51,8 @@ namespace headroom::training {
 void share_validation(Context& context, const std::function<void(const data::DataShard&)>& work,
                       const std::function<void(Group&)>& combine);
 
-/// The training data, the validation data and the order of each. A task keeps copies; copies of the library's datasets
-/// share their samples.
+/// The training data, the validation data and the order of each. A task keeps copies of them; copies of the library's
+/// datasets share their samples.
 template <data::Dataset D>
 struct Datasets {
     D training;
@@ -127,7 +127,7 @@ class DataTask : public Task {
             context(), [&](const data::DataShard& share) { each_batch(watch, share, work); },
             [&](Group& group) { std::apply([&](Figures&... all) { (all.combine(group), ...); }, figures); });
     }
-    /// For metrics without `combine`: every process evaluates all batches.
+    /// The same for metrics without `combine`: every process evaluates all batches.
     template <class Work>
     void each_validation_batch(const ProgressCallback& watch, const Work& work) {
         each_batch(watch, {}, work);
@@ -155,7 +155,7 @@ class DataTask : public Task {
         }
     }
 
-    /// Runs the first two and the last two batches only: those between take the same memory as the second.
+    /// Runs the first two and the last two batches only: the batches in between take the same memory as the second.
     template <class Work>
     void rehearse_validation(const data::DataShard& share, const Work& work) {
         HostBatch host;

@@ -13,9 +13,9 @@ namespace headroom::training {
 /// Describes what is wrong with a history file's name; empty if it is valid.
 std::string history_file_problem(const std::string& file);
 
-/// Runs `body` and writes the history of the context's memory. The file is written at the end of `body` unless
-/// `complete` is false, or at a request that runs out of memory, whose error is rethrown. An empty `file` writes
-/// nothing. Errors: FileError; errors of `body`.
+/// Runs `body` and writes the history of the context's memory. The file is written when `body` ends, unless `complete`
+/// is false, or when a request runs out of memory; that error is rethrown. An empty `file` writes nothing. Errors:
+/// FileError; errors of `body`.
 void with_history(Context& context, const std::string& file, const std::string& title,
                   const std::function<void()>& body, bool complete = true);
 

@@ -41,7 +41,7 @@ class MeanLoss {
     std::vector<Sum> batches_;
 };
 
-/// The fraction of samples whose largest logit is that of their label.
+/// The fraction of samples whose label has the largest logit.
 class Accuracy {
   public:
     /// `logits` [..., classes], `labels` [...] i32 or i64; labels below 0 do not count. Waits for the device. Errors:
@@ -59,7 +59,7 @@ class Accuracy {
 };
 
 /// The classes that occur in the validation data. If there is only one, a model that always predicts it scores 100%, so
-/// reports carry a note.
+/// reports include a note.
 class ClassesSeen {
   public:
     explicit ClassesSeen(std::int64_t classes) : seen_(static_cast<std::size_t>(classes)) {}

@@ -32,7 +32,7 @@ MakeOptimizer sgd(const optim::SgdOptions& options = {});
 
 /// The names that `optimizer_named` takes: "adamw" and "sgd".
 const std::vector<std::string>& optimizer_names();
-/// The optimizer of this name, with the options of its kind. Errors: Error that lists the names if it is unknown.
+/// The optimizer of this name, with its kind's options. Errors: Error that lists the names if it is unknown.
 MakeOptimizer optimizer_named(const std::string& name, const optim::AdamWOptions& of_adamw = {},
                               const optim::SgdOptions& of_sgd = {.momentum = 0.9});
 
@@ -47,7 +47,7 @@ struct TrainerOptions {
     /// The training's name in its checkpoints. Only a training with the same name can resume them.
     std::string name = "training";
     /// First segment of all parameter paths, such as "critic"; empty: none. Trainings that share a context need
-    /// different ones.
+    /// different names.
     std::string parameters = {};
 
     std::int64_t batch = 32;                 ///< samples in a micro-batch
@@ -77,7 +77,7 @@ struct TrainerOptions {
     /// The recomputation plan in force (as `Context::policy` for each whole micro-batch). Set by `Trainer::apply`;
     /// saved with the training.
     std::optional<plan::Plan> plan = {};
-    /// `budget`, or else the budget that the plan was made for; 0: none. Enforced while the training runs.
+    /// `budget` if set, else the budget that the plan was made for; 0: no limit. Enforced while the training runs.
     std::size_t limit() const { return budget > 0 || !plan ? budget : plan->budget; }
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
@@ -90,7 +90,7 @@ struct TrainerOptions {
     std::int64_t save_every = 0;               ///< steps between saves during the training; 0: none
     std::string best = {};                     ///< checkpoint written at each new lowest validation loss
     std::function<StateValues()> values = {};  ///< extra values of the program, saved in its checkpoints
-    std::int64_t stop_after = -1;              ///< ends this run after so many steps, as Ctrl-C does; negative: never
+    std::int64_t stop_after = -1;              ///< ends this run after this many steps, as Ctrl-C does; negative: never
     bool handle_signals =
         true;  ///< SIGINT, SIGTERM or SIGHUP end a training after the current step; a second one at once
 

@@ -1,5 +1,5 @@
 #pragma once
-// Prints lines to standard output. Control characters are removed, so a path with a strange name stays on its line.
+// Prints lines to standard output. Control characters are replaced, so that an unusual path can't break the line.
 //
 //     training::say("saved to {}", path);
 //     training::say("peak {}", training::size_text(24'612'345));  // "peak 24.6 MB (24612345 bytes)"

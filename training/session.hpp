@@ -92,7 +92,7 @@ class Session {
     /// True if `keeps_batch`, or if an op so far couples the samples of a micro-batch (batch norm). Another micro-batch
     /// size then changes the step.
     bool couples_samples() const;
-    /// Why some of the training could not run as CUDA graphs; empty if all of it did, or if graphs are off.
+    /// Why a part of the training could not run as CUDA graphs; empty if all of it did, or if graphs are off.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
     /// By rank: its number of micro-batches, its number of validation batches, 1 if it has the last of these, then the
     /// sizes of its shards. Ranks with equal entries do the same work.

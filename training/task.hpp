@@ -32,7 +32,7 @@ struct Metric {
     std::string name;  ///< in logs and on the terminal, such as "accuracy"
     std::string key;   ///< in summaries, such as "val_accuracy"
     double value = 0;
-    bool share = true;  ///< lies in [0, 1] and is shown in percent
+    bool share = true;  ///< is in [0, 1] and shown in percent
 };
 
 struct Validation {
@@ -54,11 +54,11 @@ class Task {
     virtual ~Task() = default;
     /// Called before a training that is not resumed; may load initial weights.
     virtual void begin() {}
-    /// Called with `TrainerOptions::recompute`, for models that save memory other than by policies.
+    /// Called with `TrainerOptions::recompute`, for models that can save memory in other ways than by policies.
     virtual void recompute(const std::string& /*name*/) {}
     /// Called before the first micro-batch if several processes train: `batch` must then return this process's
-    /// micro-batches only. Errors: Error if the task's data can't be divided; so does a task that does not override
-    /// this.
+    /// micro-batches only. Errors: Error if the task's data can't be divided; the default implementation always throws
+    /// it.
     virtual void divide(const data::DataShard& share);
     /// Return false if a sample's loss depends on the other samples of its micro-batch, as a contrastive loss does.
     /// Smaller micro-batches then change the objective, so no plan splits a batch and no message advises it. Ops that
@@ -103,7 +103,7 @@ class Task {
 };
 
 /// Makes a task with `batch` samples in a micro-batch. `Trainer` calls it for each context, also with fewer samples
-/// than its options name, to find a number that fits.
+/// than its options say, to find a number that fits.
 using MakeTask = std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)>;
 
 /// Returns a MakeTask for a type that is constructed from the parameters, the micro-batch size and `more`. Keeps copies

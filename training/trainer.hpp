@@ -80,7 +80,7 @@ struct Planned {
 /// Counters of the host's work in one step.
 struct StepCounts {
     std::uint64_t replayed_ops = 0;  ///< recomputed by backward
-    std::int64_t launches = 0;       ///< on a GPU: launches of our kernels and of graphs
+    std::int64_t launches = 0;       ///< on a GPU: launches of Headroom's kernels and of graphs
     std::int64_t host_waits = 0;     ///< on a GPU: times that the host waited for it
     std::uint64_t sent_bytes = 0;    ///< to other processes
     std::uint64_t exchanges = 0;     ///< collectives with other processes
@@ -129,12 +129,11 @@ class Trainer {
     }
     /// Calls `hook` in `run` with the plan that `run` has made, before the plan is rehearsed.
     void after_plan(std::function<void(const Planned&)> hook) { after_plan_.push_back(std::move(hook)); }
-    /// Calls `hook` before lines about the data and about steps are printed; the lines that it returns are printed
-    /// first.
+    /// Calls `hook` before lines about the data or about steps are printed, and prints the lines that it returns first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Plans if there is a budget, then rehearses, then trains. A dry context is only rehearsed. Errors: as `plan`,
-    /// `rehearse` and `train`; Error if a scratch budget is to be fitted, which needs the overload below.
+    /// `rehearse` and `train`; Error if the options ask for a fitted scratch budget, which needs the overload below.
     Report run(Context& context);
     /// Calls `make_context` with the profile once the plan and the scratch budget are known, and trains on the context
     /// that it returns, which must outlive the training. Without `make_context` it only rehearses.
@@ -154,12 +153,12 @@ class Trainer {
     void use(plan::Costs costs) { options_.costs = std::move(costs); }
     /// Applies the plan to the options.
     void apply(const plan::Plan& plan);
-    /// Checks that an existing plan fits this training. Errors: Error if the plan is for another program, naming the
-    /// first op that differs; Error if the training to resume has another micro-batch size.
+    /// Checks that an existing plan fits this training. Errors: Error if the plan is for a different program, naming
+    /// the first op that differs; Error if the training to resume has a different micro-batch size.
     void check(const plan::Plan& plan, const Profile& profile) const;
     /// Applies and returns the plan that the checkpoint to resume was saved with, if there is one. `run` calls this if
     /// the options set neither a budget nor recomputation. Errors: Error if the file or its plan is damaged, or if the
-    /// plan is for another program.
+    /// plan is for a different program.
     std::optional<plan::Plan> apply_saved(const Profile& profile);
 
     /// Runs the first steps, a validation and `Task::end` on a dry context with this profile. With `history`, writes
@@ -177,7 +176,7 @@ class Trainer {
     /// Trains after a rehearsal. With several ranks, all call it: rank 0 prints and writes files, hooks run on every
     /// rank. Errors: Error if the loss or the gradients are not finite, naming the step and the module; FileError for a
     /// file that can't be read or written; OutOfMemory if other processes use the device, with the options that fit
-    /// beside them.
+    /// alongside them.
     Report train(Context& context, const Forecast& forecast);
 
     const TrainerOptions& options() const { return options_; }

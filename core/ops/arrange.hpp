@@ -29,7 +29,7 @@ struct Flip {
 
 /// x with the given axes in reverse order.
 Tensor flip(Tensor x, const Axes& axes);
-/// Moves elements `shift` places along an axis; those that leave it enter at the other end: y[i] = x[i - shift].
+/// Moves elements `shift` places along an axis; elements pushed off one end reappear at the other: y[i] = x[i - shift].
 /// Implemented as a `cat` of two parts.
 Tensor roll(Tensor x, std::int64_t shift, int axis);
 /// Repeats x `times` times along each axis. `times` may have more axes than x; the additional ones come first. Copies

@@ -63,8 +63,9 @@ struct Attention {
 
 }  // namespace ops
 
-/// The keys that a query sees, in addition to `causal`. Undefined masks hide nothing; with several, each may hide a
-/// key. A query that sees no key gives 0 and does not affect any gradient, as in PyTorch.
+/// The keys that a query sees, in addition to `causal`. Undefined masks hide nothing; with several masks, a key is
+/// hidden if any of them hides it. A query that sees no key has the result 0 and does not affect any gradient, as in
+/// PyTorch.
 struct AttentionMask {
     /// Broadcasts to [B, H, T, S], like attn_mask of torch.nn.functional.scaled_dot_product_attention. bool: true where
     /// the query sees the key. Any floating dtype: added to the scaled scores; values below -1e6 hide the key, like

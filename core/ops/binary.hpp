@@ -3,7 +3,7 @@
 // 1 stretch. For a tensor and a number see unary.hpp, for truth values compare.hpp.
 //
 //     Tensor y = x + bias;                 // x [768, 128], bias [128]
-//     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
+//     x = x + f(x);                        // takes over the storage of f(x) if nothing else needs it
 //     Tensor z = maximum(a, b) / (a * a);
 //
 // Mixed floating dtypes give the widest, without a cast of the inputs; a floating and an integer dtype give the
@@ -37,7 +37,7 @@ void add_binary(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
-/// a + b, also as an operator; likewise the next three.
+/// a + b. This and the next three are also operators.
 Tensor add(Tensor a, Tensor b);
 /// a - b
 Tensor sub(Tensor a, Tensor b);

@@ -27,7 +27,7 @@ struct Cat {
 /// Joins tensors along an existing axis; their other axes must be equal. Mixed floating dtypes are cast to the widest.
 /// Errors: ShapeError, DtypeError; Error for an empty list.
 Tensor cat(std::vector<Tensor> tensors, int axis = 0);
-/// Joins tensors of one shape along a new axis (position as in `Tensor::unsqueeze`); otherwise as `cat`.
+/// Joins tensors of the same shape along a new axis (position as in `Tensor::unsqueeze`); otherwise as `cat`.
 Tensor stack(std::vector<Tensor> tensors, int axis = 0);
 
 }  // namespace headroom

@@ -48,7 +48,7 @@ void check_number(const char* op, Argument argument);
 void check_floating(const char* op, Arguments arguments);
 /// Errors: DtypeError if the requested `dtype` is not floating.
 void check_floating(const char* op, const char* name, Dtype dtype);
-/// Checks that all are floating and of one dtype. Errors: as `check_floating`.
+/// Checks that all are floating and share a dtype. Errors: as `check_floating`.
 void check_one_dtype(const char* op, Arguments arguments);
 /// Checks indices. Errors: Error if undefined, DtypeError unless i32 or i64.
 void check_index(const char* op, Argument argument);

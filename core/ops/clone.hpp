@@ -3,7 +3,7 @@
 // if the strides require it.
 //
 //     Tensor y = clone(x);
-//     Tensor images = contiguous(x, MemoryFormat::channels_last);   // [N, C, H, W] in shape; x itself if it is so
+//     Tensor images = contiguous(x, MemoryFormat::channels_last);   // [N, C, H, W] in shape; x itself if it already is
 #include <headroom/core/apply.hpp>
 
 namespace headroom {

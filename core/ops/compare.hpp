@@ -52,7 +52,8 @@ Tensor gt(Tensor a, Tensor b);
 /// a >= b
 Tensor ge(Tensor a, Tensor b);
 
-/// a == b for a number b, which is rounded to the dtype of a if that is floating; likewise the next five.
+/// a == b for a number b, which is rounded to the dtype of a if that is floating. The next five round it in the same
+/// way.
 Tensor eq(Tensor a, double b);
 Tensor ne(Tensor a, double b);
 Tensor lt(Tensor a, double b);

@@ -73,8 +73,8 @@ Tensor conv1d(Tensor x, Tensor weight, Tensor bias = {}, const Conv1dOptions& op
 
 /// Transposed convolution, the gradient of conv2d with respect to its x: x [n, in, h, w], weight [in, out / groups, kh,
 /// kw], bias [out] or undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) +
-/// output_padding + 1. output_padding, which must be below the stride, selects one of the sizes that conv2d maps to h.
-/// Dtypes and errors as conv2d.
+/// output_padding + 1. Several sizes oh are mapped to h by conv2d; output_padding, which must be below the stride,
+/// selects one of them. Dtypes and errors as conv2d.
 Tensor conv_transpose2d(Tensor x, Tensor weight, Tensor bias = {}, const ConvTranspose2dOptions& options = {});
 
 }  // namespace headroom

@@ -4,7 +4,7 @@
 //
 //     Tensor positions = arange(context, 0, 64);                   // i64 [64]
 //     Tensor noise = randn(context, {8, 128});                     // f32, by `Context::next_random`
-//     Tensor mask = causal_mask(context, 64, 64);                  // bool: may query t see key s
+//     Tensor mask = causal_mask(context, 64, 64);                  // bool: whether query t sees key s
 //     scores = where(mask, scores, full(context, {}, -1e9));
 #include <optional>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Cross entropy of logits and class indices. Each row whose target is not `ignore_index` is a term; with class weights
-// it counts as its class's weight. Probabilities are never stored. For the logits of a wide linear layer see
+// Cross entropy of logits and class indices. Each row whose target is not `ignore_index` is a term; with class weights,
+// it counts with the weight of its class. Probabilities are never stored. For the logits of a wide linear layer see
 // linear_cross_entropy.hpp, which does not store the logits either.
 //
 //     Loss loss = cross_entropy(logits, targets);            // logits [12, 64, 65], targets [12, 64]

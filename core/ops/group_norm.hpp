@@ -4,7 +4,7 @@
 // layer_norm.hpp.
 //
 //     Tensor y = group_norm(x, 32, weight, bias);      // x [8, 64, 56, 56], weight and bias [64]
-//     Tensor z = instance_norm(x);                     // a channel in each group
+//     Tensor z = instance_norm(x);                     // one channel per group
 #include <optional>
 
 #include <headroom/core/apply.hpp>
@@ -31,8 +31,8 @@ struct GroupNorm {
 
 }  // namespace ops
 
-/// (x - mean) / sqrt(variance + epsilon) * weight + bias. Statistics are per image and group of neighbouring channels,
-/// over these channels and all axes after them; the variance is divided by n. x [N, C, ...], weight and bias [C] or
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias. Statistics are per image and group of adjacent channels, over
+/// these channels and all axes after them; the variance is divided by n. x [N, C, ...], weight and bias [C] or
 /// undefined (1 and 0). Floating dtypes, which may differ. The result has x's dtype; under `Autocast`, f32 gives the
 /// half dtype. Computed in f32 (f64 for f64). Errors: ShapeError, also unless the groups divide C; DtypeError.
 Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight = {}, Tensor bias = {}, double epsilon = 1e-5);

@@ -55,10 +55,10 @@ struct IndexSelect {
 }  // namespace ops
 
 /// y[i][j][k] = x[i][index[i][j][k]][k] for axis 1, and so on. The index has x's rank and the shape of the result; on
-/// the other axes it may not be larger than x. Any dtype.
+/// the other axes it may not exceed x. Any dtype.
 Tensor gather(Tensor x, int axis, Tensor index);
-/// x with y[i][index[i][j][k]][k] += source[i][j][k]. `index` and `source` have one shape, which on the other axes may
-/// not be larger than x. Floating dtypes.
+/// x with y[i][index[i][j][k]][k] += source[i][j][k]. `index` and `source` have the same shape, which may not exceed
+/// x's on the other axes. Floating dtypes.
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source);
 /// Slices of x along an axis, in the order of the 1-D `index`. Any dtype.
 Tensor index_select(Tensor x, int axis, Tensor index);

@@ -4,7 +4,7 @@
 // `ComputeOptions::scratch_budget` has no room for them, backward recomputes the logits. Use it for a head much wider
 // than the model; a small head is faster with `cross_entropy(linear(...))`. Don't use it inside a recomputed region:
 // the gradients that forward kept would be dropped and computed again, six products instead of three (five without
-// room). For evaluation, compute the loss under `NoGradGuard`: it then takes one product, not three.
+// room). For evaluation, compute the loss under `NoGradGuard`, which takes one product instead of three.
 //
 //     Loss loss = linear_cross_entropy(x, table, targets);   // x [768, 128], table [50257, 128], targets [768]
 #include <headroom/core/ops/cross_entropy.hpp>

@@ -29,7 +29,7 @@ void add_element_losses(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
-/// The sum of (x - target)^2. Both have one shape; x is floating, the target of any dtype; the sum is f32 (f64 for
+/// The sum of (x - target)^2. Both have the same shape; x is floating, the target of any dtype; the sum is f32 (f64 for
 /// f64). Errors: ShapeError, DtypeError.
 Loss mse_loss(Tensor x, Tensor target);
 
@@ -50,7 +50,7 @@ Loss binary_cross_entropy_with_logits(Tensor x, Tensor target);
 
 struct FocalLossOptions {
     double alpha = 0.25;  ///< weight of a target of 1; a target of 0 has weight 1 - alpha; below 0: all weights are 1
-    double gamma = 2.0;   ///< the higher, the less well-predicted elements count; 0: all count alike
+    double gamma = 2.0;   ///< well-predicted elements count less the higher it is; 0: all count alike
 };
 
 /// The terms of `binary_cross_entropy_with_logits` times alpha_t (1 - p_t)^gamma, where p_t = p target + (1 - p) (1 -

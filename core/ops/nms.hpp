@@ -1,6 +1,6 @@
 #pragma once
-// Non-maximum suppression: of overlapping boxes, the one with the highest score stays. The result has a fixed length,
-// so that a dry run has the shapes of the real one.
+// Non-maximum suppression: among overlapping boxes, only the one with the highest score is kept. The result has a fixed
+// length, so that a dry run has the shapes of the real one.
 //
 //     Tensor kept = nms(boxes, scores, 0.5, {.most = 100, .groups = labels, .min_score = 0.05});   // [2, 1000, 4]
 //     Tensor is_there = ge(kept, 0.0);                                                             // [2, 100]

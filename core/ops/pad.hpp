@@ -39,7 +39,7 @@ struct Pad {
 /// negative amount removes elements. Constant: any axes and dtype; `value` is rounded to the dtype. Reflect and
 /// replicate: the last two axes of a floating x [N, C, H, W]; a reflected part must be smaller than its axis. Errors:
 /// ShapeError, also for a result without elements if x has some; DtypeError, also for a value that an integer dtype
-/// can't represent; Error for amounts that are not pairs, and for a value in another mode than constant.
+/// can't represent; Error for amounts that are not pairs, and for a value in a mode other than constant.
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, PadMode mode = PadMode::constant, double value = 0);
 
 }  // namespace headroom

@@ -5,9 +5,9 @@
 //     Tensor z = avg_pool2d(x, {.kernel = 2});
 //     Tensor features = global_avg_pool2d(x).reshape({8, 64});                             // of [8, 64, 1, 1]
 //
-// x [N, C, H, W] of any floating dtype. Results have its dtype, and are fast if channels are neighbours in memory.
-// Pairs are (rows, columns). Window o of an axis begins at o stride - padding. The number of windows is PyTorch's: all
-// that fit; with `ceil_mode` also one that reaches beyond the end, unless it would begin after the input.
+// x [N, C, H, W] of any floating dtype. Results have its dtype, and are fast if channels are adjacent in memory. Pairs
+// are (rows, columns). Window o of an axis begins at o stride - padding. The number of windows is PyTorch's: all that
+// fit; with `ceil_mode` also one that reaches beyond the end, unless it would begin after the input.
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>

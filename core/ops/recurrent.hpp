@@ -25,7 +25,7 @@ struct RecurrentOptions {
     bool batch_first = false;  ///< x and the output are [B, T, ...], not [T, B, ...]; states are not affected
     double dropout = 0;        ///< for the output of each layer except the last
     /// [B], i32 or i64, each in [1, T]: sequence b consists of its first lengths[b] elements, as in PyTorch's packed
-    /// sequences. After them the output is 0, and the reverse direction begins at the last of them.
+    /// sequences. Beyond these the output is 0, and the reverse direction begins at the last of these.
     Tensor lengths = {};
     /// Selects what a layer keeps for backward. 0: the gates of all steps. Otherwise backward recomputes the gates of
     /// this many steps at a time, rounded up to whole blocks, which repeats one product with the input and one with the

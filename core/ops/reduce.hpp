@@ -131,13 +131,13 @@ Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// The square root of `var`, PyTorch's `std`; its gradient is 0 where all elements are equal.
 Tensor standard_deviation(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
-/// `any`: true if at least one element of x, of any dtype, is nonzero. `all`: true if every element is nonzero. For no
-/// elements: false and true. Counted in i64, after a comparison with 0 unless x is bool.
+/// `any`: true if at least one element of x, of any dtype, is nonzero. `all`: true if every element is nonzero. Without
+/// elements, they are false and true. Counted in i64, after a comparison with 0 unless x is bool.
 Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor all(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equal elements, or the first NaN.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
-/// The position of the smallest element, likewise.
+/// The position of the smallest element; otherwise as `argmax`.
 Tensor argmin(Tensor x, int axis = -1, bool keepdim = false);
 
 }  // namespace headroom

@@ -35,8 +35,8 @@ struct RoiAlign {
 
 /// [R, C, size[0], size[1]], as computed by torchvision.ops.roi_align: each bin of a box is the mean of its samples,
 /// each interpolated from four pixels. features [N, C, H, W] of any floating dtype, which is the result's; boxes [R, 5]
-/// of any dtype but bool: image index and x1, y1, x2, y2. Computed in f32 (f64 for f64). The gradient goes only to the
-/// features, with the same bits in every run. Boxes with a negative index, with NaN or beyond 2^24 pixels give 0 and
+/// of any dtype but bool: image index and x1, y1, x2, y2. Computed in f32 (f64 for f64). Only the features get a
+/// gradient, with the same bits in every run. Boxes with a negative index, with NaN or beyond 2^24 pixels give 0 and
 /// get no gradient. Errors: ShapeError, also for an image index of N or more; DtypeError; Error for options out of
 /// range and for boxes that require a gradient.
 Tensor roi_align(Tensor features, Tensor boxes, IntPair size, const RoiAlignOptions& options = {});

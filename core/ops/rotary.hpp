@@ -15,7 +15,7 @@ namespace headroom {
 struct RotaryOptions {
     double base = 10000;
     /// false: elements i and i + D / 2 form a pair, as in GPT-NeoX, Llama and Hugging Face's transformers. true: 2 i
-    /// and 2 i + 1, as in the paper and GPT-J. Weights need the form they were trained with.
+    /// and 2 i + 1, as in the paper and GPT-J. Use the form that the weights were trained with.
     bool interleaved = false;
 };
 

@@ -2,7 +2,7 @@
 // Triangles of matrices. For the mask of attention see `causal_mask` in create.hpp.
 //
 //     Tensor lower = tril(x);              // zeros above the diagonal
-//     Tensor strict = triu(x, 1);          // and on and below it
+//     Tensor strict = triu(x, 1);          // zeros on and below it
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/triangle/triangle.hpp>
 

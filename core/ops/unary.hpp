@@ -83,10 +83,10 @@ Tensor leaky_relu(Tensor x, double slope = 0.01);
 Tensor elu(Tensor x, double alpha = 1.0);
 /// log(1 + e^x), without overflow.
 Tensor softplus(Tensor x);
-/// x to a constant power. Integers accept floating exponents and the exponents 1 and 2.
+/// x to a constant power. For integers, the exponent must be floating, 1 or 2.
 Tensor pow(Tensor x, Scalar exponent);
 
-/// -x, also as an operator. Also for integers.
+/// -x; also an operator. Also for integers.
 Tensor neg(Tensor x);
 /// |x|; the gradient at 0 is 0. Also for integers.
 Tensor abs(Tensor x);

@@ -1,6 +1,6 @@
 #pragma once
-// Element-wise choice between two tensors by a condition; all three broadcast. To only zero positions, a product with a
-// mask may be enough.
+// Element-wise choice between two tensors by a condition; all three broadcast. To set positions to zero, a product with
+// a mask may be enough.
 //
 //     scores = where(causal_mask(context, t, s), scores, full(context, {}, -1e9));
 //     Tensor safe = where(gt(x, 0.0), log(x), zeros(context, {}));
@@ -24,7 +24,7 @@ struct Where {
 
 }  // namespace ops
 
-/// a where the condition (bool or integers, true unless 0) holds, else b. The gradient goes only to the chosen one, so
+/// a where the condition (bool or integers, true unless 0) holds, else b. Only the chosen tensor gets the gradient, so
 /// a NaN in the other does no harm in `where` itself. Dtypes as in binary.hpp. Errors: ShapeError, DtypeError.
 Tensor where(Tensor condition, Tensor a, Tensor b);
 /// `value`, rounded to x's dtype, where the mask (like `where`'s condition) holds, else x; the two broadcast. A `where`

@@ -24,7 +24,7 @@
 
 namespace headroom {
 
-/// `Answer::drop_distance` of `recompute_cheap`, and of plans: ops.
+/// The `Answer::drop_distance`, in ops, of `recompute_cheap` and of plans.
 inline constexpr std::uint32_t kLongDropDistance = 16;
 
 /// The decision about an op's values.
@@ -34,8 +34,8 @@ struct Answer {
 
     Choice choice = inherit;
     /// Only for `recompute`. 0: a recomputed value is held until its last use. Otherwise it is dropped again if its
-    /// next use is at least this many recorded ops away, such as a value that crosses a model from end to end, as in a
-    /// U-Net.
+    /// next use is at least this many recorded ops away, for example a value that a skip connection carries across a
+    /// whole U-Net.
     std::uint32_t drop_distance = 0;
 
     constexpr Answer(Choice choice = inherit, std::uint32_t drop_distance = 0)
@@ -48,17 +48,17 @@ struct Answer {
 struct Candidate {
     const OpInfo& info;
     std::string_view path;  ///< path of the module whose call recorded it
-    /// Number of that call of the path, from 0 since the tape was empty; for the path "", 0 is everything outside
-    /// modules.
+    /// Index of that call among the path's calls since the tape was empty; for the path "", call 0 is everything
+    /// outside modules.
     std::uint32_t call;
-    /// Number of the op in that call, without ops of inner modules; a cast has the number of the op after it.
+    /// Index of the op within that call, not counting ops of inner modules; a cast has the index of the op after it.
     std::uint32_t ordinal;
     std::size_t bytes;         ///< of its outputs and of its own saved arrays
     std::size_t pinned_bytes;  ///< of inputs that would be kept only to recompute it
-    std::uint32_t replays;     ///< the longest chain of ops that run to make it again: 1 if all inputs are kept
+    std::uint32_t replays;     ///< the longest chain of ops that recompute it: 1 if all inputs are kept
 };
 
-/// The ops that a rule applies to, and the answer for them. Fields that are left out match every op.
+/// The ops that a rule applies to, and the answer for them. Unset fields match every op.
 struct Rule {
     std::string path = "**";  ///< pattern, as in `path_matches`
     std::string op = {};      ///< name of the op
@@ -74,14 +74,14 @@ struct Rule {
 
 class Policy {
   public:
-    /// May be called several times for one op; must depend only on the candidate.
+    /// It may be called several times for an op, and its answer must depend on the candidate only.
     using Function = std::function<Answer(const Candidate&)>;
 
     /// The last matching rule answers; `inherit` if none matches. Many rules for paths without `*` cost no more than
     /// one.
     explicit Policy(std::vector<Rule> rules);
-    /// `name` identifies the function when the policy is printed or compared; functions without a name are equal to
-    /// nothing. Errors: Error for an empty function.
+    /// `name` identifies the function when the policy is printed or compared; functions without a name never compare
+    /// equal. Errors: Error for an empty function.
     explicit Policy(Function function, std::string name = {});
     template <std::invocable<const Candidate&> F>
     Policy(F function) : Policy(Function(std::move(function))) {}  // NOLINT(google-explicit-constructor): a lambda
@@ -105,13 +105,13 @@ class Policy {
 Policy inherit_all();
 /// Keeps all values, even inside a recomputed region.
 Policy keep_all();
-/// Keeps only what enters and leaves the region. Method: Chen et al. 2016, "Training Deep Nets with Sublinear Memory
-/// Cost".
+/// Keeps only the values that enter or leave the region. Method: Chen et al. 2016, "Training Deep Nets with Sublinear
+/// Memory Cost".
 Policy recompute_all();
 /// Recomputes cheap ops that free at least twice the bytes that are kept instead, with chains of at most two ops: an
-/// activation function, a norm, or the concatenation of two tensors of which one is kept anyway. Keeps everything else,
-/// also residual additions, where an operand would be kept in place of the output. Drops a value again if its next use
-/// is 16 or more ops away.
+/// activation function, a norm, or the concatenation of two tensors of which one is kept anyway. Keeps everything else.
+/// This includes residual additions, since recomputing one would keep an operand in place of the output. Drops a value
+/// again if its next use is 16 or more ops away.
 Policy recompute_cheap();
 
 /// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of segments, including

@@ -1,6 +1,6 @@
 #pragma once
-// One recorded call of an op: enough to replay it and to run its backward once. Records, their attributes and slots lie
-// in a stack-like arena, so recording allocates nothing in steady state.
+// One recorded call of an op: enough to replay it and to run its backward once. Records, their attributes and slots are
+// allocated in a stack-like arena, so recording allocates nothing in steady state.
 //
 //     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <cstddef>
@@ -53,7 +53,7 @@ struct TapeRegion {
     bool open() const { return records.end == RecordInterval::kNone; }
 };
 
-/// A value as a record uses it.
+/// A record's reference to a value.
 struct Slot {
     Value* value = nullptr;  ///< null: an optional input left out
     Geometry geometry;
@@ -61,7 +61,7 @@ struct Slot {
     std::uint32_t earlier = 0;  ///< if saved: the value's `next_use` without this record
 };
 
-/// Its arrays follow it in the same piece of memory.
+/// A record of a call. Its arrays follow it in the same piece of memory.
 struct alignas(std::max_align_t) Record {
     const OpTable* op = nullptr;
     void* attrs = nullptr;

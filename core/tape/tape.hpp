@@ -1,8 +1,8 @@
 #pragma once
 // The recorded program of one context: values, records, regions. It runs backward once, and replays records whose
-// values were dropped. It knows no concrete op. Users call `Context`, `Tensor` and `apply`.
+// values were dropped. It does not depend on any concrete op. Users call `Context`, `Tensor` and `apply` instead.
 //
-//     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, as core/apply.hpp makes it
+//     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, made by core/apply.hpp
 //     tape.backward(losses, seeds);
 #include <cstddef>
 #include <cstdint>
@@ -40,10 +40,10 @@ class Tape {
     Tape& operator=(const Tape&) = delete;
 
     /// Runs an op on inputs that have storage, and records it. `inputs` may be emptied, because the op may take over
-    /// storage that nothing else needs. Errors: those of the op; tape and memory are then unchanged.
+    /// storage that nothing else needs. Errors: the op's errors; tape and memory are then unchanged.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it, and consumes
-    /// the tape. Errors: those of the ops; the tape is then cleared and gradients are indeterminate.
+    /// the tape. Errors: the ops' errors; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
     /// The same for one loss with a seed in device memory: one element of any floating dtype, which the host does not
     /// read. `made` is called when all gradients are complete, before updates.
@@ -52,11 +52,12 @@ class Tape {
     using Update = std::function<void(Exec& exec, const Array* loss)>;
     using Attendance = std::function<void(Exec& exec)>;
     void after_backward(Update update, Attendance attendance);
-    /// Runs the attendances of the last backward's updates, on a rank that had no such backward.
+    /// Runs the attendances of the last backward's updates, on a rank that did not run that backward.
     void participate();
     void forget_attendances() { attendances_.clear(); }
-    /// For an update or an attendance: after all of them, calls `change` for each rank in rank order, so that state
-    /// used twice in a micro-batch changes as if one rank had run one micro-batch after another.
+    /// Called by an update or an attendance. Once all of these have run, `change` is called for each rank in rank
+    /// order. State that is used twice in a micro-batch thus changes as if one rank had run the micro-batches one after
+    /// another.
     void in_order_of_ranks(std::function<void(Exec& exec, int rank)> change) { changes_.push_back(std::move(change)); }
     /// Forgets all records. Surviving handles become leaves.
     void clear() noexcept;
@@ -68,7 +69,7 @@ class Tape {
     Value* make_leaf(Array array);
 
     TapeRegion* open_region(PathId path, const Policy* policy);
-    /// Opens the region around all modules: call 0 of the path "". Other calls of that path count from 1.
+    /// Opens the region that encloses all modules: call 0 of the path "". Other calls of that path count from 1.
     TapeRegion* open_micro_batch(const Policy* policy);
     void close_region() noexcept;
     TapeRegion* region() const { return region_; }
@@ -80,7 +81,7 @@ class Tape {
     /// See `Context::use_from_this_thread`.
     void use_from_this_thread() noexcept { thread_ = this_thread(); }
 
-    /// Null removes the observer. It must outlive its use by the tape.
+    /// Sets the observer, which must outlive its use by the tape; null removes it.
     void observe(TapeObserver* observer) { observer_ = observer; }
 
     Exec& exec() { return exec_; }
@@ -92,12 +93,12 @@ class Tape {
     Value* cast_of(const Value& source, Dtype dtype) const;
     /// For autocast: lets later uses of `source` share this cast, for as long as backward or a handle keeps it.
     void remember_cast(Value& source, const Tensor& cast);
-    /// Whether casts of parameters made while nothing is recorded are kept until this is switched off or recording
+    /// Whether parameter casts that are made without recording stay alive until this is switched off or recording
     /// resumes.
     bool keeps_casts() const { return keeps_casts_; }
     void keep_casts(bool on);
 
-    /// For `Tensor`: the last handle is gone.
+    /// Called by `Tensor` when a value's last handle is gone.
     void unused(Value* value) noexcept;
     /// For module scopes and checks: calls `visit(value)` for each value that `region` produced and the user still
     /// holds.
@@ -128,7 +129,8 @@ class Tape {
     void bind_saved(Record& record, std::span<Array> saved);
     struct RecomputeRegion {
         const RecordInterval* interval = nullptr;  ///< null = keep
-        /// Kept, but an enclosing region says recompute: that applies once a handle to the value leaves the region.
+        /// Kept, although an enclosing region asks for recomputation, which applies once a handle to the value leaves
+        /// this region.
         bool movable = false;
         std::uint32_t replays = 0;
         std::uint32_t drop_distance = 0;

@@ -1,6 +1,6 @@
 #pragma once
 // A value of the program: a leaf or the product of a recorded op. Its storage comes and goes with recomputation; its
-// identity stays. Records refer to values by plain pointer and count. Users hold values through `Tensor`.
+// identity stays. Records refer to values by raw pointers and counts. Users hold values through `Tensor`.
 //
 //     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward
@@ -17,14 +17,14 @@ struct Record;
 struct RecordInterval;
 struct Value;
 
-/// Allocates a parameter: its values on first use, its gradient when that arrives.
+/// Allocates a parameter's values on first use, and its gradient when that arrives.
 class ParameterStorage {
   public:
     virtual ~ParameterStorage() = default;
     virtual void materialize() = 0;
     /// Storage for the gradient of `parameter`, in its geometry, with indeterminate contents. Errors: OutOfMemory.
     virtual Array gradient_of(const Value& parameter) = 0;
-    /// Backward has run all records that contribute to the gradient of `parameter`, so it adds nothing more to it.
+    /// Called when backward has run all records that contribute to the gradient of `parameter`.
     virtual void gradient_complete(const Value& parameter) = 0;
 };
 
@@ -45,7 +45,7 @@ struct Value {
     Value* cast = nullptr;                             ///< its half-precision cast, while that value exists
     Value* cast_of = nullptr;                          ///< for a cast: the value that was cast
     std::uint32_t cast_version = 0;                    ///< for a cast: `changes` of the source
-    std::uint32_t version = 0;                         ///< for a parameter: its own changes, beside its storage's
+    std::uint32_t version = 0;                         ///< for a parameter: its own changes, added to its storage's
     std::uint32_t awaited = 0;        ///< for a parameter, during backward: inputs of records still to run
     std::uint32_t users = 0;          ///< the user's handles
     std::uint32_t refs = 0;           ///< records that refer to it, its producer included
@@ -73,8 +73,8 @@ struct Value {
     Array seen(const Geometry& geometry) const {
         return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
     }
-    /// True if a handle or slot sees all elements, in whatever order and shape. Counting suffices, because no view sees
-    /// an element twice and a value has no gaps.
+    /// True if a handle or slot sees all elements, in any order and shape. Counting is enough, because no view sees an
+    /// element twice and a value has no gaps.
     bool whole(const Geometry& geometry) const { return geometry.shape.numel() == array.numel(); }
 };
 

@@ -38,11 +38,11 @@ Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sampl
                   const Values& expected, const Seed& seed);
 
 /// Checks that |a - b| is at most `relative` times the scale of the array: its largest magnitude, or the given scale.
-/// Errors: Error that begins with `what` if not.
+/// Errors: Error that begins with `what` if it is more.
 void expect_close(const Arrays& actual, const Arrays& expected, double relative, const std::string& what,
                   const std::vector<double>& scales = {});
 
-/// Bound on the roundings of a sum of n terms with a few operations each.
+/// A bound on the number of roundings in a sum of n terms with a few operations each.
 double terms(const ErasedSample& sample);
 
 /// Runs every accepted sample of the op in `dtype` and each layout on `context`, and compares with f64 on `reference`

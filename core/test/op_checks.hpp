@@ -1,10 +1,10 @@
 #pragma once
-// Checks one op against the rules that hold for every op. Headroom's tests call it for each built-in op, and you can
-// for yours. All checks run on the op's sample calls, with inputs drawn from a seed (the environment variable
+// Checks one op against the rules that hold for every op. Headroom's tests call it for each built-in op; call it for
+// your own. All checks run on the op's sample calls, with inputs drawn from a seed (the environment variable
 // HEADROOM_TEST_SEED, else 1), in memory that holds NaN until it is written.
 //
-//     int main() { test::check_op<Softsign>(); }                           // an Error says what does not hold
-//     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op that takes no halves
+//     int main() { test::check_op<Softsign>(); }                           // throws Error if a check fails
+//     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op without support for halves
 //
 // The op's kernels must support f64: finite differences in f32 are too imprecise.
 #include <vector>

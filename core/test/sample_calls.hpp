@@ -1,6 +1,6 @@
 #pragma once
 // Turns the sample calls of an op into real ones: draws values from a seed, places them in various layouts and dtypes,
-// and calls the op. Used by tests that cover every op, built-in ones and users' own (op_checks.hpp).
+// and calls the op. The tests that cover every op use it, for built-in ops and for users' own (op_checks.hpp).
 //
 //     const OpEntry op = op_entry<Softsign>();
 //     const Seed seed;
@@ -34,7 +34,7 @@ struct HostInput {
 
 /// The memory layout of an input. `permuted` is a value without gaps whose axis 1 (or axis 0 of two) is innermost:
 /// channels-last. `transposed` is a view of a value with its first and last axes swapped. `strided` has other elements
-/// in between that no kernel may read: NaN, or an index far out of range.
+/// in between, which no kernel may read: NaN, or indices far out of range.
 enum class Layout : std::uint8_t { contiguous, permuted, transposed, strided };
 
 std::vector<ErasedSample> accepted(const OpEntry& op);

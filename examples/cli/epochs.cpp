@@ -16,9 +16,9 @@ void add_epochs(App& app, EpochFlags& flags) {
 }
 
 void set_steps(EpochFlags& flags, std::int64_t images) {
-    if (images < flags.batch)
-        throw Error(fmt::format("--batch {}: there are {} images to train on", flags.batch, images));
-    const std::int64_t of_epochs = flags.epochs * (images / flags.batch) / flags.accumulate;
+    if (images < flags.trainer.batch)
+        throw Error(fmt::format("--batch {}: there are {} images to train on", flags.trainer.batch, images));
+    const std::int64_t of_epochs = flags.epochs * (images / flags.trainer.batch) / flags.trainer.accumulate;
     flags.steps = flags.wanted_steps >= 0 ? flags.wanted_steps : std::max<std::int64_t>(1, of_epochs);
 }
 

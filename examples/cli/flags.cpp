@@ -15,8 +15,8 @@ namespace {
 
 /// Of a process that is not the first, which writes the files of all.
 void leave_out_files(Flags& flags) {
-    for (std::string* file :
-         {&flags.json, &flags.log, &flags.memory_history, &flags.tensorboard, &flags.pictures, &flags.save_plan})
+    for (std::string* file : {&flags.json, &flags.trainer.log, &flags.trainer.memory_history,
+                              &flags.trainer.tensorboard, &flags.pictures, &flags.save_plan})
         file->clear();
 }
 
@@ -36,7 +36,7 @@ void add_device(App& app, Flags& flags) {
     add_option(app, "--memory-limit", flags.memory_limit,
                "largest amount of device memory to take, such as 512MiB or 1.5GB; 0: all of it")
         .check(bytes());
-    const Option budget = add_option(app, "--budget", flags.budget,
+    const Option budget = add_option(app, "--budget", flags.trainer.budget,
                                      "memory that the training may reserve, such as 512MiB or 6GB; a plan chooses the "
                                      "micro-batch and what backward recomputes, for the fastest step that fits")
                               .check(bytes())
@@ -58,7 +58,7 @@ void add_device(App& app, Flags& flags) {
 }
 
 void add_tuning(App& app, Flags& flags) {
-    add_flag(app, "--fit-scratch", flags.fit_scratch,
+    add_flag(app, "--fit-scratch", flags.trainer.fit_scratch,
              "on a GPU, rehearse to find a larger --scratch-budget that does not raise the peak; a resumed training "
              "keeps it");
     add_flag(app, "--graphs", flags.compute.graphs,
@@ -86,6 +86,7 @@ void add_compute(App& app, Flags& flags) {
 }
 
 void add_step(App& app, Flags& flags) {
+    training::TrainerOptions& trainer = flags.trainer;
     const auto count = whole(1, 1 << 20);
     const auto none_or_more = whole(0, std::int64_t{1} << 40);
     const auto not_negative = real(0, 1e30);
@@ -95,19 +96,21 @@ void add_step(App& app, Flags& flags) {
     add_option(app, "--dtype", flags.dtype, "dtype of matrix products")
         .check(one_of({"f32", "bf16", "f16"}))
         .show_default();
-    add_option(app, "--batch", flags.batch, "samples in a micro-batch").check(count).show_default();
-    add_option(app, "--accumulate", flags.accumulate, "micro-batches in a step").check(count).show_default();
+    add_option(app, "--batch", trainer.batch, "samples in a micro-batch").check(count).show_default();
+    add_option(app, "--accumulate", trainer.accumulate, "micro-batches in a step").check(count).show_default();
     add_option(app, "--shard", flags.shard,
                "what is sharded across processes: nothing, the optimizer's state, or the gradients as well, which "
                "gives the same bits with any number of processes")
         .check(one_of({"none", "state", "gradients"}))
         .show_default();
-    add_option(app, "--lr", flags.lr, "peak learning rate").check(not_negative).show_default();
+    add_option(app, "--lr", trainer.schedule.peak, "peak learning rate").check(not_negative).show_default();
     add_option(app, "--min-lr", flags.min_lr,
                fmt::format("learning rate at the end ({})",
                            flags.min_lr < 0 ? "a tenth of --lr" : fmt::to_string(flags.min_lr)))
         .check(not_negative);
-    add_option(app, "--warmup", flags.warmup, "steps of linear warm-up").check(none_or_more).show_default();
+    add_option(app, "--warmup", trainer.schedule.warmup_steps, "steps of linear warm-up")
+        .check(none_or_more)
+        .show_default();
     add_option(app, "--weight-decay", flags.weight_decay, "weight decay of matrices")
         .check(not_negative)
         .show_default();
@@ -116,16 +119,16 @@ void add_step(App& app, Flags& flags) {
         .show_default();
     add_option(app, "--beta2", flags.beta2, "second beta of AdamW").check(real(0, 0.999999)).show_default();
     add_option(app, "--momentum", flags.momentum, "momentum of SGD").check(real(0, 0.999999)).show_default();
-    add_option(app, "--max-grad-norm", flags.max_grad_norm, "clip gradient norms above this; 0: no clipping")
+    add_option(app, "--max-grad-norm", trainer.clip, "clip gradient norms above this; 0: no clipping")
         .check(not_negative)
         .show_default();
     add_option(
-        app, "--ema-decay", flags.ema_decay,
+        app, "--ema-decay", trainer.average,
         "decay of a moving average of the weights, such as 0.999, which validation uses instead of them; 0: no average")
         .check(real(0, 0.999999));
-    add_option(app, "--validate-every", flags.validate_every, "validate every this many steps, not only at the end")
+    add_option(app, "--validate-every", trainer.validate_every, "validate every this many steps, not only at the end")
         .check(none_or_more);
-    add_option(app, "--patience", flags.patience,
+    add_option(app, "--patience", trainer.patience,
                "stop after this many validations in a row without a lower loss; 0: never")
         .check(none_or_more)
         .needs("--validate-every");
@@ -134,29 +137,31 @@ void add_step(App& app, Flags& flags) {
 void add_recompute(App& app, Flags& flags) {
     std::string what = "what backward recomputes";
     std::vector<std::string> names;
-    for (const nn::RecomputeWay& each : flags.recomputes) {
+    for (const nn::RecomputeWay& each : flags.trainer.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
-    add_option(app, "--recompute", flags.recompute, what).check(one_of(names)).show_default();
+    add_option(app, "--recompute", flags.trainer.recompute, what).check(one_of(names)).show_default();
     refuse_old(app, "--checkpoint", "--recompute " + names.back());
 }
 
 void add_files(App& app, Flags& flags) {
-    add_option(app, "--memory-history", flags.memory_history,
+    training::TrainerOptions& trainer = flags.trainer;
+    add_option(app, "--memory-history", trainer.memory_history,
                "file for the memory history: .html for a page, .pickle for PyTorch's memory viewer, .json for Perfetto")
         .check({training::history_file_problem});
-    const Option save = add_option(app, "--save", flags.save, "checkpoint file to write at the end");
-    add_option(app, "--save-every", flags.save_every, "also save every this many steps")
+    const Option save = add_option(app, "--save", trainer.save, "checkpoint file to write at the end");
+    add_option(app, "--save-every", trainer.save_every, "also save every this many steps")
         .check(whole(0, std::int64_t{1} << 40))
         .needs(save);
-    add_option(app, "--best", flags.best, "checkpoint file to write whenever the validation loss is the lowest so far");
-    add_option(app, "--stop-after", flags.stop_after, "stop after this many steps, as Ctrl-C does")
+    add_option(app, "--best", trainer.best,
+               "checkpoint file to write whenever the validation loss is the lowest so far");
+    add_option(app, "--stop-after", trainer.stop_after, "stop after this many steps, as Ctrl-C does")
         .check(whole(0, std::int64_t{1} << 40));
     add_option(app, "--json", flags.json, "JSON file for the results of the run");
-    add_option(app, "--log", flags.log, "file for the figures of every step, one JSON object per line");
-    add_option(app, "--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard event files");
-    add_flag(app, "--changed-data", flags.changed_data,
+    add_option(app, "--log", trainer.log, "file for the figures of every step, one JSON object per line");
+    add_option(app, "--tensorboard", trainer.tensorboard, "folder for the same figures as TensorBoard event files");
+    add_flag(app, "--changed-data", trainer.changed_data,
              "resume even if the number of samples has changed; the training continues in the same epoch")
         .needs("--resume");
     add_option(app, "--pictures", flags.pictures,
@@ -176,11 +181,11 @@ void Flags::note(const std::string& line) const {
 }
 
 void add_flags(App& app, Flags& flags) {
-    flags.program = app.name();
+    flags.trainer.name = app.name();
     flags.stored = StoredFlags::add(app);
     add_step(app, flags);
     add_compute(app, flags);
-    if (flags.recomputes.size() > 1) add_recompute(app, flags);
+    if (flags.trainer.recomputes.size() > 1) add_recompute(app, flags);
     const std::size_t of_training = app.options().size();
     add_device(app, flags);
     add_tuning(app, flags);
@@ -203,33 +208,33 @@ void add_flags(App& app, Flags& flags) {
         if (world().ranks() > 1 && !flags.calibrate.empty())
             throw WrongUsage("--calibrate works in one process; give its file to several by --costs");
         for (const auto& [name, given] :
-             {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
+             {std::pair{"--fit-scratch", flags.trainer.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !flags.gpu.described())
                 throw WrongUsage(fmt::format("{} is for --device cuda, or dry with --gpu or --gpu-memory", name));
-        flags.recompute_given = flags.recomputes.size() > 1 && flags.stored->given("recompute");
+        flags.recompute_given = flags.trainer.recomputes.size() > 1 && flags.stored->given("recompute");
         for (const char* name : {"--budget", "--plan", "--keep-batch", "--split-batch"}) {
             if (!app.given(name)) continue;
-            if (flags.budget == 0 && name == std::string_view("--budget"))
+            if (flags.trainer.budget == 0 && name == std::string_view("--budget"))
                 throw WrongUsage("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
                 throw WrongUsage(fmt::format("{} excludes --recompute: the plan decides what is recomputed", name));
-            flags.recompute = flags.recomputes.front().name;
+            flags.trainer.recompute = flags.trainer.recomputes.front().name;
         }
         const bool gpu = flags.device == "cuda" || flags.gpu.described();
         for (const auto& [name, given] :
              {std::pair{"--keep-batch", flags.keep_batch}, {"--split-batch", flags.split_batch}})
-            if (given && flags.budget == 0 && !gpu)
+            if (given && flags.trainer.budget == 0 && !gpu)
                 throw WrongUsage(fmt::format("{} needs --budget, except on a GPU", name));
         for (const auto& [name, given] :
              {std::pair{"--explain", flags.explain}, {"--save-plan", !flags.save_plan.empty()}})
-            if (given && flags.budget == 0 && !flags.keep_batch && !flags.split_batch)
+            if (given && flags.trainer.budget == 0 && !flags.keep_batch && !flags.split_batch)
                 throw WrongUsage(
                     fmt::format("{} needs --budget, --keep-batch or --split-batch, which make a plan", name));
         if (flags.libraries && flags.device != "cuda") throw WrongUsage("--libraries is for --device cuda");
-        if (flags.floor() > flags.lr)
+        if (flags.floor() > flags.trainer.schedule.peak)
             throw WrongUsage(fmt::format("--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr",
-                                         flags.min_lr, flags.lr));
+                                         flags.min_lr, flags.trainer.schedule.peak));
     });
 }
 

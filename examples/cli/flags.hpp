@@ -3,7 +3,7 @@
 // program adds flags of its own, and sets its own defaults before.
 //
 //     cli::Flags flags;
-//     flags.batch = 100;
+//     flags.trainer.batch = 100;
 //     cli::add_flags(app, flags);
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,6 @@
 namespace headroom::cli {
 
 struct Flags {
-    std::string program;  ///< its name, which stands in its files
     std::string device = "cpu";
     GpuFlags gpu;
     int threads = 0;
@@ -32,45 +31,31 @@ struct Flags {
     std::uint64_t seed = 1337;
     std::size_t memory_limit = 0;
     ComputeOptions compute;
-    bool fit_scratch = false;  ///< the budget is what rehearsals find
     std::string tuning_file;
     bool libraries = false;  ///< print which ones computed
-    std::string dtype = "f32";
 
-    std::int64_t batch = 12;  ///< of one micro-batch
-    std::int64_t accumulate = 1;
+    /// Options that a flag sets as they are. `train` adds those that follow from the flags below.
+    training::TrainerOptions trainer{.batch = 12,
+                                     .schedule = {.decay = optim::Decay::cosine, .warmup_steps = 100},
+                                     .clip = 1.0,
+                                     .recomputes = {{}},
+                                     .recompute = "none"};
+    std::string dtype = "f32";
     std::string shard = "none";
     std::int64_t steps = 0;  ///< each program has its own way of saying how many
-    double lr = 1e-3;
-    double min_lr = -1;  ///< below 0: a tenth of lr
-    std::int64_t warmup = 100;
-    double weight_decay = 0.1;
+    double min_lr = -1;      ///< below 0: a tenth of the peak
     std::string optimizer = "adamw";
-    double beta2 = 0.99;               ///< of AdamW
-    double momentum = 0.9;             ///< of SGD
-    double max_grad_norm = 1.0;        ///< 0: gradients are not clipped
-    double ema_decay = 0;              ///< of the averaged weights; 0: none
-    nn::RecomputeWays recomputes{{}};  ///< the model's
-    std::string recompute = "none";
+    double weight_decay = 0.1;
+    double beta2 = 0.99;           ///< of AdamW
+    double momentum = 0.9;         ///< of SGD
     bool recompute_given = false;  ///< on the command line; else the plan of a training that is resumed counts
-    std::size_t budget = 0;        ///< bytes that a plan is made for; 0: none is made
+    bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
+
     std::string plan, save_plan;   ///< files
     std::string costs, calibrate;  ///< files
     bool explain = false;          ///< the plan
-    bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
-    std::int64_t validate_every = 0;               ///< steps; 0: at the end
-    std::int64_t patience = 0;                     ///< validations in a row without a lower loss; 0: no end by them
-
-    std::string memory_history;
-    std::string save;
-    std::int64_t save_every = 0;  ///< steps; 0: at the end
-    std::string best;
-    std::int64_t stop_after = -1;
     std::string json;
-    std::string log;
-    std::string tensorboard;
     std::string pictures;
-    bool changed_data = false;                  ///< since the checkpoint was written
     std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
     /// Lines about what was read, which `train` prints once; copies share them.
     std::shared_ptr<std::vector<std::string>> notes = std::make_shared<std::vector<std::string>>();
@@ -80,7 +65,7 @@ struct Flags {
     /// The checkpoint to continue from; empty if there is none.
     std::string resume() const { return stored ? stored->file() : ""; }
 
-    double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
+    double floor() const { return min_lr < 0 ? trainer.schedule.peak / 10 : min_lr; }
     /// None for f32.
     std::optional<Dtype> autocast() const;
 };

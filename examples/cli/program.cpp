@@ -97,8 +97,9 @@ void expect_of_plan(const Flags& flags, const plan::Plan& plan, const std::strin
     std::vector<std::string> given;
     bool as_planned = true;
     std::int64_t samples = 1;
-    for (const auto& [name, value, planned] : {std::tuple{"batch", flags.batch, plan.division.batch},
-                                               std::tuple{"accumulate", flags.accumulate, plan.division.accumulate}}) {
+    for (const auto& [name, value, planned] :
+         {std::tuple{"batch", flags.trainer.batch, plan.division.batch},
+          std::tuple{"accumulate", flags.trainer.accumulate, plan.division.accumulate}}) {
         if (!flags.stored || !flags.stored->given(name)) continue;
         given.push_back(fmt::format("--{} {}", name, value));
         as_planned = as_planned && value == planned;
@@ -140,7 +141,7 @@ void follow_known_plan(training::Trainer& trainer, const Flags& flags, const Pro
         expect_of_plan(flags, plan, flags.plan);
         trainer.apply(plan);
         say("plan of {}: {}", flags.plan, plan.to_string());
-    } else if (flags.budget == 0 && !flags.recompute_given) {
+    } else if (flags.trainer.budget == 0 && !flags.recompute_given) {
         if (const auto plan = trainer.apply_saved(profile)) {
             expect_of_plan(flags, *plan, flags.resume());
             say("plan of {}: {}", flags.resume(), plan->to_string());
@@ -156,42 +157,17 @@ void draw(const LossCurve& curve, const Flags& flags) {
 
 /// They outlive the trainer.
 training::TrainerOptions trainer_options(const Flags& flags, const Program& program) {
-    training::TrainerOptions options{.name = flags.program,
-                                     .batch = flags.batch,
-                                     .accumulate = flags.accumulate,
-                                     .steps = flags.steps,
-                                     .schedule = {.decay = optim::Decay::cosine,
-                                                  .peak = flags.lr,
-                                                  .floor = flags.floor(),
-                                                  .warmup_steps = flags.warmup,
-                                                  .decay_steps = flags.steps},
-                                     .clip = flags.max_grad_norm,
-                                     .shard = flags.shard == "state"       ? Shard::state
-                                              : flags.shard == "gradients" ? Shard::gradients
-                                                                           : Shard::none,
-                                     .average = flags.ema_decay,
-                                     .autocast = flags.autocast(),
-                                     .recomputes = flags.recomputes,
-                                     .recompute = flags.recompute,
-                                     .budget = flags.budget,
-                                     .split_batch = flags.split_batch  ? std::optional(true)
-                                                    : flags.keep_batch ? std::optional(false)
-                                                                       : std::nullopt,
-                                     .validate_every = flags.validate_every,
-                                     .patience = flags.patience,
-                                     .resume = flags.resume(),
-                                     .changed_data = flags.changed_data,
-                                     .save = flags.save,
-                                     .save_every = flags.save_every,
-                                     .best = flags.best,
-                                     .stop_after = flags.stop_after,
-                                     .fit_scratch = flags.fit_scratch,
-                                     .data = program.data,
-                                     .unit = program.unit,
-                                     .units = program.units,
-                                     .log = flags.log,
-                                     .tensorboard = flags.tensorboard,
-                                     .memory_history = flags.memory_history};
+    training::TrainerOptions options = flags.trainer;
+    options.steps = flags.steps;
+    options.schedule.floor = flags.floor();
+    options.schedule.decay_steps = flags.steps;
+    options.autocast = flags.autocast();
+    if (flags.shard != "none") options.shard = flags.shard == "state" ? Shard::state : Shard::gradients;
+    if (flags.keep_batch || flags.split_batch) options.split_batch = flags.split_batch;
+    options.resume = flags.resume();
+    options.data = program.data;
+    options.unit = program.unit;
+    options.units = program.units;
     options.optimizer =
         training::optimizer_named(flags.optimizer, {.beta2 = flags.beta2, .weight_decay = flags.weight_decay},
                                   {.momentum = flags.momentum, .weight_decay = flags.weight_decay});
@@ -201,10 +177,10 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
     if (flags.stored) {
         options.values = [&flags] {
             const std::string budget = fmt::to_string(flags.compute.scratch_budget);
-            return StateValues{{StoredFlags::value_name(flags.program),
+            return StateValues{{StoredFlags::value_name(flags.trainer.name),
                                 flags.stored->text({{"scratch-budget", budget},
-                                                    {"batch", fmt::to_string(flags.batch)},
-                                                    {"accumulate", fmt::to_string(flags.accumulate)}})}};
+                                                    {"batch", fmt::to_string(flags.trainer.batch)},
+                                                    {"accumulate", fmt::to_string(flags.trainer.accumulate)}})}};
         };
     }
     return options;
@@ -213,17 +189,17 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
 }  // namespace
 
 void train(const Flags& flags, const std::function<Program()>& read) {
-    const NamedFiles checkpoints{{"--save", flags.save}, {"--best", flags.best}};
+    const NamedFiles checkpoints{{"--save", flags.trainer.save}, {"--best", flags.trainer.best}};
     const NamedFiles reports{{"--json", flags.json},
-                             {"--log", flags.log},
-                             {"--memory-history", flags.memory_history},
+                             {"--log", flags.trainer.log},
+                             {"--memory-history", flags.trainer.memory_history},
                              {"--tune", flags.tuning_file},
                              {"--save-plan", flags.save_plan},
                              {"--calibrate", flags.calibrate}};
     NamedFiles outputs = checkpoints;
     outputs.insert(outputs.end(), reports.begin(), reports.end());
     for (const auto& [flag, file] : world().rank() == 0 ? outputs : reports) expect_writable(flag, file);
-    expect_folder("--tensorboard", flags.tensorboard);
+    expect_folder("--tensorboard", flags.trainer.tensorboard);
     expect_folder("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
@@ -236,7 +212,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     Flags fitted = flags;                                   // with those that `read` has set
     // One for all: what a GPU has in use differs from one look to the next.
     Profile profile = profile_of(flags);
-    if (flags.budget == 0 && (flags.keep_batch || flags.split_batch)) fitted.budget = profile.usable_bytes();
+    if (flags.trainer.budget == 0 && (flags.keep_batch || flags.split_batch))
+        fitted.trainer.budget = profile.usable_bytes();
     training::Trainer trainer(program.task, trainer_options(fitted, program));
     use_costs(trainer, flags, profile);
     follow_known_plan(trainer, fitted, profile);
@@ -255,13 +232,13 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
     summary.measured_costs = trainer.options().costs.has_value();
-    summary.budget = fitted.budget;
-    summary.batch = flags.batch;
-    summary.accumulate = flags.accumulate;
+    summary.budget = fitted.trainer.budget;
+    summary.batch = flags.trainer.batch;
+    summary.accumulate = flags.trainer.accumulate;
     const auto settle = [&](const ComputeOptions& compute) {
         fitted.compute = compute;
-        fitted.batch = summary.batch = trainer.options().batch;
-        fitted.accumulate = summary.accumulate = trainer.options().accumulate;
+        fitted.trainer.batch = summary.batch = trainer.options().batch;
+        fitted.trainer.accumulate = summary.accumulate = trainer.options().accumulate;
     };
     std::unique_ptr<Context> context;
     training::MakeContext make;

@@ -48,7 +48,7 @@ class WindowsTask : public training::DataTask<Windows> {
 
   protected:
     WindowsTask(Parameters& parameters, training::Datasets<Windows> windows, const Flags& flags)
-        : training::DataTask<Windows>(parameters, std::move(windows), {.changed_data = flags.changed_data}) {}
+        : training::DataTask<Windows>(parameters, std::move(windows), {.changed_data = flags.trainer.changed_data}) {}
 
     /// Text to print after the last step, or nothing.
     virtual std::string sample() = 0;

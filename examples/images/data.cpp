@@ -151,7 +151,7 @@ Found read_folder(const DataFlags& flags) {
 
 /// For rehearsals.
 Found blank_images(const DataFlags& flags) {
-    const std::int64_t some = 10 * flags.batch * flags.accumulate;
+    const std::int64_t some = 10 * flags.trainer.batch * flags.trainer.accumulate;
     const auto blank = cli::alike(some, {.image = data::Image(1, 1, 1)});
     const bool digits = !is_torchvisions(flags.model);
     const std::int64_t usual = digits ? 28 : kPhotoSide;

@@ -17,8 +17,8 @@
 
 namespace headroom::kernels {
 
-/// Masks that hide keys in addition to `causal`. A view of rank 0 means none. A query with all keys hidden gives 0; its
-/// lse is minus infinity, and it does not affect any gradient.
+/// Masks that hide keys in addition to `causal`. A view of rank 0 means none. If all keys of a query are hidden, its
+/// result is 0 and its lse is minus infinity, and it does not affect any gradient.
 struct AttentionMask {
     /// [B, H, T, S], broadcast by strides of 0. bool: true where the query sees the key. Any floating dtype: added to
     /// the scaled scores. Values below -1e6 hide their key, like minus infinity: the gradient recomputes probabilities
@@ -76,12 +76,12 @@ class AttentionPlan {
     /// aligned; may be null for 0 bytes.
     void run(CpuStream& stream, std::byte* scratch) const;
     /// f16 and bf16 with D <= 128 use tensor cores; probabilities are rounded to the operands' dtype, sums are f32.
-    /// cuDNN computes, where it was found (see `attention_library`), if D is a multiple of 8, T and S are at least 64,
-    /// the call is not causal with S < T and has neither masks nor dropout, and rows and strides are multiples of 16
-    /// bytes. lse has the same meaning in both cases. cuDNN takes about a second to plan each new shape, and loads its
-    /// kernels into memory that is not counted. The project's own kernels compute new shapes after 64 plans, and
-    /// everything if cuDNN is missing or refuses: with the same scratch and without a message; `attention_library`
-    /// gives the reason.
+    /// cuDNN, if it was found (see `attention_library`), runs the calls in which D is a multiple of 8, T and S are at
+    /// least 64, and rows and strides are multiples of 16 bytes. It does not run causal calls with S < T, nor calls
+    /// with masks or dropout. lse has the same meaning in both cases. cuDNN takes about a second to plan each new
+    /// shape, and loads its kernels into memory that is not counted. After 64 plans, new shapes run on the project's
+    /// own kernels, and so does everything if cuDNN is missing or refuses. The scratch is then the same and there is no
+    /// message; `attention_library` gives the reason.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -128,9 +128,9 @@ class AttentionGradientPlan {
     /// As `AttentionPlan::run`.
     void run(CpuStream& stream, std::byte* scratch) const;
     /// f16 and bf16 with D <= 128 use tensor cores; probabilities and score gradients are rounded to the operands'
-    /// dtype. cuDNN computes where it would compute the forward pass, if all three gradients are wanted in that dtype
+    /// dtype. cuDNN runs the calls whose forward pass it would run, if all three gradients are wanted in that dtype
     /// with betas of 0, one key head fits into the scratch budget, and, for a deterministic result, the GPU's compute
-    /// capability is 9.x or 10.x. The bits repeat from run to run unless `ComputeOptions` waive that.
+    /// capability is 9.x or 10.x. The bits repeat from run to run unless `ComputeOptions::deterministic` is false.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:

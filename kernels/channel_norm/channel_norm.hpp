@@ -9,10 +9,11 @@
 //     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = {&dweight, 1}});
 //
 // x is [N, C, ...]. The shape of mean and variance determines which elements share statistics: [C], a channel over the
-// batch; [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides. Fast if channels
-// are neighbours in memory (channels-last), on the CPU also if the elements of an image are. f64 x is computed in f64,
-// everything else in f32. The statistics read each element of x from memory once: those of a block take two passes in
-// the cache (on a GPU Welford's recurrence), and blocks are combined in an order fixed by shapes and strides.
+// batch; [N, groups], a group of adjacent channels of an image. Any floating dtypes and strides. Fast if channels are
+// adjacent in memory (channels-last), on the CPU also if the elements of an image are. f64 x is computed in f64,
+// everything else in f32. Computing the statistics reads each element of x from memory once. A block's statistics take
+// two passes in the cache (on a GPU Welford's recurrence), and blocks are combined in an order fixed by shapes and
+// strides.
 #include <cstddef>
 
 #include <headroom/kernels/channel_norm/internal/columns.hpp>
@@ -89,8 +90,8 @@ class ChannelNormGradientPlan {
 
 /// Updates running statistics with a batch: running = (1 - momentum) * running + momentum * batch. The batch's variance
 /// is `correction` times the variance over n. `batches` (i64, one element) counts the updates; a negative momentum
-/// means 1 / batches, the average over all. Nothing changes unless mean and variance are finite everywhere and so is
-/// `loss` (one floating element; null: not checked). All [C]; the running ones are contiguous.
+/// means 1 / batches, the average over all. Nothing changes unless mean, variance and `loss` (one floating element;
+/// null: not checked) are all finite. All [C]; the running ones are contiguous.
 struct RunningStatistics {
     View mean, variance, batches;
     double momentum = 0.1;

@@ -89,12 +89,12 @@ class ConvolutionPlan {
     /// repeat; with oneDNN they may depend on the number of threads. A half x with a bias or activation may be rounded
     /// twice, at strides above 1.
     void run(CpuStream& stream, std::byte* scratch) const;
-    /// cuDNN computes, where it was found (see `convolution_library`): channels-last images and weights of f32 or
-    /// halves, 2^18 multiply-adds or more. A gradient of half weights is then rounded to halves before it is added or
-    /// stored as f32, and gradients repeat unless `ComputeOptions::deterministic` is false. For halves, a ReLU after a
-    /// bias is part of the same call if cuDNN's ReLU keeps NaN and infinity, which a trial checks once per shape while
-    /// it waits for the device; otherwise the ReLU is a separate pass. Without cuDNN, with the same scratch, an
-    /// implicit product on tiles computes (on tensor cores for halves); one channel per group needs no tiles.
+    /// cuDNN, if it was found (see `convolution_library`), runs convolutions of channels-last images and weights, f32
+    /// or halves, with 2^18 multiply-adds or more. A gradient of half weights is then rounded to halves before it is
+    /// added or stored as f32, and gradients repeat unless `ComputeOptions::deterministic` is false. For halves, a ReLU
+    /// after a bias is part of the same call if cuDNN's ReLU keeps NaN and infinity, which a trial checks once per
+    /// shape while it waits for the device; otherwise the ReLU is a separate pass. Without cuDNN, an implicit matrix
+    /// product on tiles runs with the same scratch (on tensor cores for halves); one channel per group needs no tiles.
     /// `scratch`: 256-byte aligned. The bits of the project's own kernels repeat and do not depend on the device: a
     /// weight gradient is split into parts by shape, which are added in order.
     void run(CudaStream& stream, std::byte* scratch) const;

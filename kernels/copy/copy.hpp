@@ -1,8 +1,8 @@
 #pragma once
-// Copies between arrays of one shape with any strides and dtypes, and sums of scaled arrays. A copy also casts, and
-// materialises transposed and expanded views. Source and target must not overlap.
+// Copies between arrays of the same shape with any strides and dtypes, and sums of scaled arrays. A copy also casts,
+// and materialises transposed and expanded views. Source and target must not overlap.
 //
-//     kernels::copy(stream, x, y);                    // y = x, converted as `convert.hpp` says
+//     kernels::copy(stream, x, y);                    // y = x, converted by the rules of `convert.hpp`
 //     kernels::accumulate(stream, dy, dx, 1.0f, 1.0f);  // dx += dy
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>

@@ -37,9 +37,9 @@ struct ClassWeights {
 /// loss = beta * loss + sum over rows of  (1 - e) * w[t] * (lse - x[t]) + e / C * sum over c of w[c] * (lse - x[c]),
 /// with the row's logits x, its target t and lse = log(sum(exp(x))), as in PyTorch. `lse` is contiguous, [rows, 2], f32
 /// (f64 for f64 logits): the row's largest logit and log(sum(exp(x - largest))). The two are kept apart because their
-/// sum would lose digits where logits share an offset. Rows of `ignore_index` have them, too. The loss is one element
-/// of any floating dtype, summed in f64 in chunks of rows that depend only on the shape. terms = beta * terms + the sum
-/// of w[t] over the rows that count: one f64.
+/// sum would lose digits where logits share an offset. They are also written for rows with `ignore_index`. The loss is
+/// one element of any floating dtype, summed in f64 in chunks of rows that depend only on the shape. terms = beta *
+/// terms + the sum of w[t] over the rows that count: one f64.
 class CrossEntropyPlan {
   public:
     CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets, const ClassWeights& weights,

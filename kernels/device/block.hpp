@@ -251,7 +251,7 @@ class Block {
                                  std::type_identity_t<T> desired, Site site = Site::current()) {
         return native_.atomic_cas(native_.atomic_target(region, offset, site), expected, desired, site);
     }
-    /// Writes `value` so that the host sees it, too: a reader of it sees all earlier writes of this thread. unsigned.
+    /// Writes `value` visibly to the host, too: whoever reads it also sees all earlier writes of this thread. unsigned.
     template <class T>
     HEADROOM_DEVICE void publish(T* p, std::type_identity_t<T> value, Site site = Site::current()) {
         native_.publish(p, value, site);

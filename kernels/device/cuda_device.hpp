@@ -1,5 +1,5 @@
 #pragma once
-// A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
+// One context's access to a GPU: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
 // stream: one for kernels, one for copies to the host, one for exchanges between GPUs; copies to the device use the
 // kernels' queue or their own. Each queue works in order; events order the queues among each other. The host waits in
 // `copy_to_host` and `synchronize`, and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. For
@@ -32,7 +32,7 @@ struct CudaProperties {
     std::size_t shared_bytes = 0;  ///< largest shared memory of a block
 };
 
-/// The first index out of range that a kernel met; lies in memory that host and device share.
+/// The first out-of-range index that a kernel met, in memory that host and device share.
 struct IndexError {
     static constexpr unsigned kNone = 0, kClaimed = 1, kComplete = 2;
     unsigned state = kNone;  ///< claimed: a kernel is writing the other fields; read them only when it is complete
@@ -91,9 +91,9 @@ class CudaDevice {
     /// Waits for all work queued so far.
     void synchronize();
     // Graphs (cudaStreamBeginCapture).
-    /// Starts to capture work for the compute queue instead of running it. During capture, copies between host and
+    /// Starts capturing work for the compute queue instead of running it. During capture, copies between host and
     /// device are refused (CaptureError), and so are waits and events: an event recorded in a capture can't be waited
-    /// for outside it, nor the other way round. Errors: DeviceError.
+    /// for outside it, and vice versa. Errors: DeviceError.
     void begin_capture();
     /// Ends the capture and returns its work. Errors: CaptureError if CUDA can't make a graph of it.
     std::unique_ptr<CudaGraph> end_capture();
@@ -109,7 +109,7 @@ class CudaDevice {
     std::int64_t launches() const { return launches_; }
     void count_launch() { ++launches_; }
 
-    /// The first index out of range since the last call, from work that the host has waited for, or possibly from later
+    /// The first out-of-range index since the last call, in work that the host has waited for or, possibly, in later
     /// work.
     std::optional<IndexError> take_index_error();
 

@@ -16,8 +16,8 @@ namespace headroom::kernels {
 class CudaKernels {
   public:
     /// Allows the kernel the shape's shared memory; the device must be current. If the shape says that the kernel loops
-    /// over its grid, removes blocks that the device could not run at once with the others: they would start late, on
-    /// an otherwise idle device. `multiprocessors`: how many the device has.
+    /// over its grid, removes the blocks that the device could not run together with the others, since these would
+    /// start late on an otherwise idle device. `multiprocessors`: how many the device has.
     cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
 
   private:

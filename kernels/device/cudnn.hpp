@@ -50,8 +50,8 @@ class CudnnSession;  // internal/cudnn_graph.hpp
 
 /// Returns cuDNN with a handle for the GPU. The library is opened once per process; later calls use the first one's.
 /// For a present GPU, the first of `runtimes` that loads is opened, too. Errors: DeviceError if cuDNN is not installed,
-/// is older than 9.15.1 or has another major version than the headers, can't use the GPU, or if its frontend finds no
-/// runtime.
+/// is older than 9.15.1 or has a different major version than the headers, can't use the GPU, or if its frontend finds
+/// no runtime.
 std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
                                                const std::vector<std::string>& libraries = cudnn_libraries(),
                                                const std::vector<std::string>& runtimes = cudart_libraries());

@@ -1,7 +1,7 @@
 #pragma once
 // Arrays of f32, f16 and bf16 in groups of eight elements, for element-wise kernels with 16-byte accesses: two for f32,
 // one for halves. The dtypes are known only at run time, and must be the same for all threads. The innermost elements
-// must be neighbours and start at multiples of 16 bytes: `Strided` handles other arrays element by element.
+// must be adjacent and start at multiples of 16 bytes: `Strided` handles other arrays element by element.
 //
 //     const Eights<2> at({&y, &x});                               // host; the output first
 //     if (at.possible()) launch(stream, ..., Twice{}, at);
@@ -9,7 +9,7 @@
 //         const auto offsets = at.offsets(g);                     // kernel; elements 8 g to 8 g + 7
 //         at.store(block, 0, offsets, twice(at.load(block, 1, offsets)));
 //     }
-//     // what is left of a contiguous array, at most seven elements:
+//     // the elements after the last whole group, at most seven:
 //     const std::int64_t i = at.rest(block.global_thread());      // < 0: nothing for this thread
 //     if (i >= 0) at.store_one(0, i, 2 * at.load_one(1, i));
 #include <bit>
@@ -36,7 +36,7 @@ HEADROOM_DEVICE void store_eight(Block& block, void* p, Dtype dtype, std::int64_
 }
 
 /// True if elements can be accessed in groups that start at multiples of `bytes` in memory: for each operand of the
-/// walk the elements are neighbours (or, except for the first operand, one repeated element) and rows start at such a
+/// walk the elements are adjacent (or, except for the first operand, one repeated element) and rows start at such a
 /// multiple. The caller checks the length of rows.
 inline bool rows_aligned(const kernels::Walk& walk, const View* const* views, int operands, std::int64_t bytes) {
     for (int k = 0; k < operands; ++k) {
@@ -67,7 +67,7 @@ StridedAxes<N> grouped(const kernels::Walk& walk, std::int64_t width) {
     return StridedAxes<N>(kernels::Walk(pointers, N, kernels::Walk::Order::shape), N);
 }
 
-/// N arrays of one shape, or broadcast to the first one's. Trivially copyable.
+/// N arrays of the same shape, or broadcast to the first one's. Trivially copyable.
 template <int N>
 class Eights {
   public:

@@ -1,7 +1,7 @@
 #pragma once
 // Images [N, C, H, W] for CUDA kernels that compute a result from several pixels: one thread per element of the result,
-// or per eight neighbouring channels of it, in the memory order of the result. The other images have the same N and C,
-// and any H and W. Created on the host, passed to a kernel by value.
+// or per eight adjacent channels of it, in the memory order of the result. The other images have the same N and C, and
+// any H and W. Created on the host, passed to a kernel by value.
 //
 //     const Images<2> images({&y, &x}, width);                    // host; the result first
 //     for (std::int64_t i = block.global_thread(); i < images.numel(); i += block.global_threads()) {
@@ -20,7 +20,7 @@ namespace headroom::kernels::device {
 
 inline constexpr unsigned kImageThreads = 256;  ///< threads per block
 
-/// True if eight neighbouring channels of each pixel can be accessed in units of up to 16 bytes.
+/// True if eight adjacent channels of each pixel can be accessed in units of up to 16 bytes.
 inline bool takes_eight_channels(const View& x) {
     const auto size = static_cast<std::int64_t>(size_of(x.dtype)), bytes = std::min<std::int64_t>(16, 8 * size);
     bool aligned = std::bit_cast<std::uintptr_t>(x.data) % static_cast<std::uintptr_t>(bytes) == 0;
@@ -29,7 +29,7 @@ inline bool takes_eight_channels(const View& x) {
     return aligned && moved && x.stride(1) == 1 && x.size(1) % 8 == 0;
 }
 
-/// W neighbouring channels; W = 8 requires `takes_eight_channels`.
+/// W adjacent channels; W = 8 requires `takes_eight_channels`.
 template <class C, int W>
 HEADROOM_DEVICE Items<C, W> load_channels(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
     if constexpr (W == 8) {

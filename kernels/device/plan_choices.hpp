@@ -4,7 +4,7 @@
 //
 //     struct Problem {
 //         static constexpr std::string_view kind = "attention";     // how its lines begin
-//         std::string text() const;                                  // everything that a plan is made for
+//         std::string text() const;                                  // everything that a plan depends on
 //     };
 //     const std::string* plan = stream.state->get<PlanChoices<Problem>>().find(problem, place);
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 // Two ways to access rows, with the same functions, for kernels that work along the last axis. `Wide<T>` accesses 16
-// bytes at a time, for neighbouring elements of f32, f16 or bf16; `General<C>` accesses single elements of any dtype
-// and stride. A kernel is a template over the way. A row consists of vectors of the way's kWidth elements.
+// bytes at a time, for consecutive elements of f32, f16 or bf16; `General<C>` accesses single elements of any dtype and
+// stride. A kernel is a template over the way. A row consists of vectors of the way's kWidth elements.
 //
 //     template <class Way> ... operator()(Block& block, typename Way::Rows x, typename Way::Target y, ...) const {
 //         const auto in = x.row(i, true);
@@ -31,8 +31,8 @@ struct Numbers {
 template <class C, int N>
 using Items = std::conditional_t<std::is_same_v<C, float>, Floats<N>, Numbers<C, N>>;
 
-/// The same address, known to be in global memory; not null. nvcc loses that knowledge if a row may have two dtypes or
-/// not exist, and would use generic accesses.
+/// Returns p after telling nvcc that it points to global memory; p must not be null. Where a row may have two dtypes or
+/// be missing, nvcc can't tell and would use generic accesses.
 template <class T>
 HEADROOM_DEVICE T* global(T* p) {
 #if defined(__CUDACC__)
@@ -127,7 +127,7 @@ struct Wide {
             if (!kIsF32 && dtype == Dtype::f32) return store_elements<float>(block, v, beta, values);
             store_elements<T>(block, v, beta, values);
         }
-        /// Zeros outside the row. Not for f32 beside halves, which would be rounded.
+        /// Zeros outside the row. Not for f32 rows in a kernel of halves, which would be rounded.
         HEADROOM_DEVICE Packed packed(Block& block, int v) const {
             if (kIsF32 && dtype == Dtype::f16) return widened<f16>(block, v);
             if (kIsF32 && dtype == Dtype::bf16) return widened<bf16>(block, v);
@@ -167,8 +167,8 @@ struct Wide {
       private:
         device::Rows rows_;
     };
-    /// Rows to write, or to read beside the kernel's own: of T, f32 beside halves, or halves beside f32. If their
-    /// element size differs from T's, rows must start at multiples of 16 bytes.
+    /// Rows to write, or to read in addition to the kernel's own. They are of T, or f32 in a kernel of halves, or
+    /// halves in a kernel of f32. If their element size differs from T's, rows must start at multiples of 16 bytes.
     class Others {
       public:
         explicit Others(const View& view) : rows_(view) {}
@@ -273,13 +273,13 @@ struct General {
 
 // --- The host's choice.
 
-/// True if the elements of a row are neighbours and of a dtype with vector access.
+/// True if the elements of a row are adjacent and of a dtype with vector access.
 inline bool has_wide_rows(const View& x) {
     const bool kind = x.dtype == Dtype::f32 || is_half(x.dtype);
     const int last = x.rank() - 1;
     return kind && (last < 0 || x.shape[last] <= 1 || (x.strides[last] == 1 && x.shape[last] < (1 << 30)));
 }
-/// True if rows of x and y, both wide and of one dtype, are cut at the same elements.
+/// True if rows of x and y, both wide and of the same dtype, are cut at the same elements.
 inline bool same_cuts(const View& x, const View& y) {
     const auto distance = std::bit_cast<std::uintptr_t>(x.data) - std::bit_cast<std::uintptr_t>(y.data);
     bool same = has_wide_rows(x) && has_wide_rows(y) && x.dtype == y.dtype && distance % 16 == 0;
@@ -296,7 +296,7 @@ inline bool is_wide_target(const View& x, const View& y) {
     if (x.dtype == y.dtype) return same_cuts(x, y);
     return (x.dtype == Dtype::f32 || y.dtype == Dtype::f32) && has_aligned_rows(x) && has_aligned_rows(y);
 }
-/// True if such a kernel can read `y` beside x.
+/// True if such a kernel can read `y` in addition to x.
 inline bool is_wide_source(const View& x, const View& y) {
     return (x.dtype == y.dtype || x.dtype == Dtype::f32) && is_wide_target(x, y);
 }

@@ -131,7 +131,8 @@ class StridedAxes {
     std::int64_t stride_[N][kMaxRank] = {};
 };
 
-/// N arrays of one shape, or broadcast to that of the first, which must not have a stride of 0. Trivially copyable.
+/// N arrays of the same shape, or broadcast to that of the first, which must not have a stride of 0. Trivially
+/// copyable.
 template <int N>
 class Strided : public StridedAxes<N> {
   public:
@@ -190,7 +191,7 @@ class Rows {
     constexpr std::int64_t stride() const { return stride_; }
     constexpr void* data() const { return data_; }
     constexpr Dtype dtype() const { return dtype_; }
-    /// True if the elements of a row are neighbours and rows start at multiples of 16 bytes in memory.
+    /// True if the elements of a row are adjacent and rows start at multiples of 16 bytes in memory.
     bool vectors() const {
         const auto size = static_cast<std::int64_t>(size_of(dtype_));
         bool aligned = std::bit_cast<std::uintptr_t>(data_) % 16 == 0;

@@ -1,6 +1,6 @@
 #pragma once
 // The values that kernels move and compute with: short vectors of elements as stored in memory, and the same as f32.
-// They live in registers, so not for whole rows.
+// They live in registers, so don't use them for whole rows.
 //
 //     Floats<8> x = block.load_floats<8>(row + i);      // T is float, f16 or bf16
 //     for (int k = 0; k < 8; ++k) x[k] *= scale;

@@ -13,7 +13,7 @@
 namespace headroom::kernels {
 
 /// y = x / (1 - p) where kept, else 0; p in [0, 1]. Element i, in row-major order, is kept if its word is at least p
-/// 2^32. x and y have one shape, any strides, floating dtypes; y may be x's memory.
+/// 2^32. x and y have the same shape, any strides, floating dtypes; y may be x's memory.
 void dropout(CpuStream& stream, const RandomKey& key, float p, const View& x, const View& y);
 void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, const View& y);
 
@@ -22,8 +22,8 @@ void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const Vi
 void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
 
 /// y = x + dropout(branch), in one pass and rounded once: the same bits as `dropout` and an addition, unless an array
-/// has a half dtype. All have one shape, any strides, floating dtypes; y may be the memory of branch or x. The gradient
-/// of x is dy; that of branch is `dropout_backward`'s.
+/// has a half dtype. All have the same shape, any strides, floating dtypes; y may be the memory of branch or x. The
+/// gradient of x is dy; that of branch is `dropout_backward`'s.
 void dropout_add(CpuStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
 void dropout_add(CudaStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
 

@@ -29,7 +29,8 @@ class LibraryMatmul;
 /// halves, f32; the bias has a's or c's dtype. Products of halves are exact and accumulated in f32. c must not overlap
 /// a, b or bias.
 ///
-/// For training. Each is fused if the library supports it, else done in a separate pass, which costs no memory:
+/// For training, there are the operations below. Each is fused if the library supports it; otherwise it runs as a
+/// separate pass, which takes no memory:
 ///
 ///     // h = gelu(inner), inner = x W1^T + b1                       forward; h and inner [rows, hidden]
 ///     {.a = x, .b = transposed(w1), .c = h, .bias = b1, .activation = gelu, .inner = inner}
@@ -68,7 +69,7 @@ struct Matmul {
     bool has_sums() const { return sums.rank() == 1; }
 };
 
-/// One call of matmul. The constructor checks it and chooses the kernels, and the parts that each computes.
+/// One call of matmul. The constructor checks it and assigns its parts to kernels.
 class MatmulPlan {
   public:
     /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above, ShapeError for
@@ -84,13 +85,14 @@ class MatmulPlan {
     /// Runs on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of the
     /// result do not depend on earlier calls; with oneDNN they may depend on the number of threads.
     void run(CpuStream& stream, std::byte* scratch) const;
-    /// cuBLASLt computes if each matrix has an axis of stride 1, otherwise the project's own kernels, which are slower.
-    /// `scratch`: 256-byte aligned. A separate kernel does what cuBLASLt's epilogues can't; a half c is then rounded
-    /// twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 +
-    /// |x|^3), and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are
-    /// c's, and width and strides are multiples of 8; it computes `sums` for halves, if they are packed, of c's dtype,
-    /// and without other epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels
-    /// on first use, into memory that is not counted. Errors: DeviceError if cuBLASLt is not installed or fails.
+    /// cuBLASLt runs the product if each matrix has an axis of stride 1; otherwise the project's own, slower kernels
+    /// do. `scratch`: 256-byte aligned. A separate kernel does what cuBLASLt's epilogues can't; a half c is then
+    /// rounded twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by (1 +
+    /// |x|^3) / 2^11, and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its
+    /// strides are c's, and width and strides are multiples of 8; it computes `sums` for halves, if they are packed, of
+    /// c's dtype, and without other epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads
+    /// its kernels on first use, into memory that is not counted. Errors: DeviceError if cuBLASLt is not installed or
+    /// fails.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// Non-maximum suppression: of overlapping boxes, the one with the highest score stays. The result has a fixed length,
-// so that shapes do not depend on values.
+// Non-maximum suppression: among overlapping boxes, only the one with the highest score is kept. The result has a fixed
+// length, so that shapes do not depend on values.
 //
 //     ArgsortPlan(stream, scores, 1, true, order);                        // scores [2, 1000]
 //     nms(stream, {boxes, scores, order, groups, 0.7, 0.05}, y);          // y i64 [2, 100]
@@ -25,9 +25,9 @@ struct Nms {
     double min_score = 0;
 };
 
-/// y[n] = the positions of the boxes of image n that stay, in `order`, padded with -1. A box is dropped if its score is
-/// NaN, -infinity or below `min_score`, or if it overlaps by more than `threshold` with a box of its group that stays.
-/// y i64 [N, most]; boxes and scores of any dtype but bool, rounded to f32; any strides.
+/// y[n] = the positions of the boxes of image n that are kept, in `order`, padded with -1. A box is dropped if its
+/// score is NaN, -infinity or below `min_score`, or if it overlaps a kept box of its group by more than `threshold`. y
+/// i64 [N, most]; boxes and scores of any dtype but bool, rounded to f32; any strides.
 void nms(CpuStream& stream, const Nms& call, const View& y);
 void nms(CudaStream& stream, const Nms& call, const View& y);
 

@@ -27,10 +27,10 @@ struct AdamWStep {
     double weight_decay = 0.01;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. Three numbers are f64 in memory, so that a graph of
-/// kernels can be relaunched with other values: `learning_rate`; `multiplier`, which combines 1 / terms, 1 / loss scale
-/// and clipping, and skips the step if 0 or NaN; and `steps`, the number of steps taken before this one, so that t =
-/// *steps + 1. They are only read, so several ranges can be part of one step.
+/// All ranges are contiguous and have the same size, all f32 or all f64. Three numbers are f64 in memory, so that a
+/// graph of kernels can be relaunched with other values: `learning_rate`; `multiplier`, which combines 1 / terms, 1 /
+/// loss scale and clipping, and skips the step if 0 or NaN; and `steps`, the number of steps taken before this one, so
+/// that t = *steps + 1. They are only read, so several ranges can be part of one step.
 void adamw(CpuStream& stream, const AdamWStep& step, const View& learning_rate, const View& multiplier,
            const View& steps, const View& gradient, const View& parameter, const View& first_moment,
            const View& second_moment);

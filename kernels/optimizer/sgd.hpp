@@ -24,8 +24,8 @@ struct SgdStep {
     bool nesterov = false;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `learning_rate` and `multiplier` are one f64 in
-/// memory each; a multiplier of 0 or NaN skips the step. `velocity` may be null if momentum is 0.
+/// All ranges are contiguous and have the same size, all f32 or all f64. `learning_rate` and `multiplier` are one f64
+/// in memory each; a multiplier of 0 or NaN skips the step. `velocity` may be null if momentum is 0.
 void sgd(CpuStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
          const View& gradient, const View& parameter, const View* velocity);
 void sgd(CudaStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,

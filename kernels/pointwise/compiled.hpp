@@ -1,6 +1,6 @@
 #pragma once
-// Compiles the functions of a list for one kind of stream. For the sources that define the templates of
-// `pointwise.hpp`. A program instead includes those definitions where it uses a function of its own.
+// Compiles the functions of a list for one kind of stream. Only the sources that define the templates of
+// `pointwise.hpp` include it. A program instead includes those definitions where it uses a function of its own.
 //
 //     #include <headroom/kernels/pointwise/pointwise_loops.hpp>
 //     template struct Compiled<CpuStream, UnaryFunctions>;

@@ -33,7 +33,7 @@ struct PoolAxis {
         const std::int64_t last = (i + padding) / stride, first = i + padding - (kernel - 1) * dilation + stride - 1;
         return {first < 0 ? 0 : first / stride, last < count ? last + 1 : count};
     }
-    /// The element of window o (one of these) that is input i; -1 if dilation skips it.
+    /// The element of window o (one of `windows(i)`) that is input i; -1 if dilation skips it.
     HEADROOM_DEVICE std::int64_t element(std::int64_t i, std::int64_t o) const {
         const std::int64_t distance = i + padding - o * stride;
         return distance % dilation == 0 ? distance / dilation : -1;
@@ -47,7 +47,7 @@ struct MaxPool {
 /// y = the largest element of each window: NaN if one is NaN, -infinity if no element is inside x. place = its number
 /// in the window, row by row: that of the first of equal elements, or of the last NaN. x [N, C, h, w], y and place [N,
 /// C, H, W], any strides; x and y floating, place u8 or, for windows of more than 256 elements, i32. Fast if channels
-/// are neighbours in memory.
+/// are adjacent in memory.
 void max_pool(CpuStream& stream, const View& x, const MaxPool& pool, const View& y, const View& place);
 void max_pool(CudaStream& stream, const View& x, const MaxPool& pool, const View& y, const View& place);
 

@@ -1,10 +1,10 @@
 #pragma once
 // Philox4x32-10, a counter-based random generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011). Random words are a function of a key and a position, so nothing is stored and every word can be
-// recomputed. Not for cryptography. To fill arrays use `random.hpp`; this is for single values, in order.
+// recomputed. Not for cryptography. This header is for single values; to fill arrays use `random.hpp`.
 //
 //     const RandomKey key = op_key(seed, counter);             // one per op outside of micro-batches
-//     const RandomKey in = op_key(use_seed(seed, fnv1a("blocks.0.mlp"), use), micro_batch);  // and in one
+//     const RandomKey in = op_key(use_seed(seed, fnv1a("blocks.0.mlp"), use), micro_batch);  // inside one
 //     const RandomKey init = path_key(seed, "blocks.0.up.w");  // one per parameter, whatever the order of construction
 //     std::uint32_t word = philox(key, i / 4)[i % 4];          // the word of element i
 #include <array>

@@ -18,8 +18,8 @@ namespace headroom::kernels {
 
 /// r, z = sigmoid of gates + hidden; n = tanh(x's part + r hidden); h = y = (1 - z) n + z h.
 ///
-/// Matrices with any strides: gates, n, h and y of one floating dtype; `hidden` is f32 (f64 for f64), the dtype of all
-/// computation. A sequence that has ended keeps h, and its y is 0.
+/// Matrices with any strides: gates, n, h and y of the same floating dtype; `hidden` is f32 (f64 for f64), the dtype of
+/// all computation. A sequence that has ended keeps h, and its y is 0.
 struct GruStep {
     View gates;             ///< [B, 2 H]: in: x's parts r|z; out: the gates
     View n;                 ///< [B, H]: x's part of n

@@ -15,8 +15,8 @@ namespace headroom::kernels {
 
 /// i, f, o = sigmoid and g = tanh of gates + hidden; c = f before + i g; h = y = o tanh(c).
 ///
-/// Matrices with any strides: gates, h and y of one floating dtype; the others are f32 (f64 for f64), the dtype of all
-/// computation. A sequence that has ended keeps c and h, and its y is 0.
+/// Matrices with any strides: gates, h and y of the same floating dtype; the others are f32 (f64 for f64), the dtype of
+/// all computation. A sequence that has ended keeps c and h, and its y is 0.
 struct LstmStep {
     View gates;             ///< [B, 4 H], in the order i|f|g|o: in: x's parts; out: the gates
     View hidden;            ///< [B, 4 H]: the state's parts

@@ -25,7 +25,7 @@ void check_last(CudaStream& stream, const char* what, const View& last, std::int
 
 /// states[i] = the state before element `first + i`, for i in [0, n): y of the element before it (`reverse`: after it),
 /// or h0 if the sequence has no such element. y [T, B, H], h0 [B, H] or of rank 0 for zeros, states [n, B, H], all of
-/// one floating dtype with any strides. For elements beyond a sequence's end: h0 or y, which is 0 there.
+/// the same floating dtype with any strides. For elements beyond a sequence's end: h0 or y, which is 0 there.
 void states_before(CpuStream& stream, const View& y, const View& h0, const Passage& passage, std::int64_t first,
                    const View& states);
 void states_before(CudaStream& stream, const View& y, const View& h0, const Passage& passage, std::int64_t first,

@@ -13,7 +13,7 @@
 // borders depend only on shape and strides, and the blocks are added in f64. So the bits are the same for any number of
 // threads, and the error is at most 70 * epsilon * sum(|x|) for any length, usually far less. An empty sum is 0.
 //
-// A plan is one call: allocate `plan.scratch()` bytes, mostly none on the CPU, then `plan.run(stream, scratch)` on the
+// A plan is one call: allocate `plan.scratch()` bytes, usually none on the CPU, then `plan.run(stream, scratch)` on the
 // stream that it was planned for. On a GPU large reductions are split over blocks, which write f64 numbers to scratch,
 // aligned to 8 bytes. The bytes depend only on shapes, strides and dtypes; data pointers may be null until a plan runs.
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace headroom::kernels {
 
 /// y[n, c, i, j] = beta y[n, c, i, j] + the sum over r and s of weight (i, r) of `rows` times weight (j, s) of
 /// `columns` times x[n, c, r, s]. x and y [N, C, H, W] with any strides and floating dtypes; fast if channels are
-/// neighbours in memory. Computed in f64 if either is f64, else in f32, row by row. Elements of weight 0 are not read.
+/// adjacent in memory. Computed in f64 if either is f64, else in f32, row by row. Elements of weight 0 are not read.
 void resample(CpuStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta, const View& y);
 void resample(CudaStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta,
               const View& y);

@@ -17,7 +17,7 @@
 namespace headroom::kernels {
 
 /// y[r, c, i, j] = the mean of bin (i, j) of box r. x [N, C, H, W], y [R, C, rows, columns], floating, any strides;
-/// fast if channels are neighbours in memory. boxes [R, 5], any dtype but bool: image index and x1, y1, x2, y2. Boxes
+/// fast if channels are adjacent in memory. boxes [R, 5], any dtype but bool: image index and x1, y1, x2, y2. Boxes
 /// with a negative index, with NaN, or beyond 2^24 pixels give 0. Computed in f64 if x or y is, else in f32. Errors:
 /// ShapeError for an index of N or more, on a GPU when the host next waits.
 void roi_align(CpuStream& stream, const View& x, const View& boxes, const RoiAlignOptions& options, const View& y);

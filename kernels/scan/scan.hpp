@@ -4,9 +4,9 @@
 //     CumsumPlan(stream, x, 1, false, y, 0);         // y[i][j] = x[i][0] + ... + x[i][j]
 //     CumsumPlan(stream, dy, 1, true, dx, 1);        // its gradient: sums from the end, added
 //
-// Any dtype and strides; y's strides must not be 0. Integers and bool are summed in i64, modulo 2^64; f64, and sums to
-// f64, in f64. Everything else is summed in f64 on the CPU; on a GPU in f32 within 256 elements and in f64 beyond. The
-// order depends only on shapes and strides, so the bits are always the same.
+// Any dtype and strides; y's strides must not be 0. Integers and bool are summed in i64, modulo 2^64. If x or y is f64,
+// sums are computed in f64. Everything else is summed in f64 on the CPU; on a GPU in f32 within 256 elements and in f64
+// beyond. The order depends only on shapes and strides, so the bits are always the same.
 //
 // A plan is one call: allocate `plan.scratch()` bytes, none on the CPU, then `plan.run(stream, scratch)`. GPU: a long
 // line is cut into parts, whose sums are computed first and kept in scratch.
@@ -19,7 +19,7 @@
 namespace headroom::kernels {
 
 /// y = beta * y + sums of x along `axis`, from its start or, if `reverse`, from its end; each sum includes its own
-/// element. x and y have one shape.
+/// element. x and y have the same shape.
 class CumsumPlan {
   public:
     CumsumPlan(const Stream& stream, const View& x, int axis, bool reverse, const View& y, float beta);

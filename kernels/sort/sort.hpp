@@ -8,8 +8,8 @@
 // order of position, in either direction. So every device gives the same result.
 //
 // A plan is one call: allocate `plan.scratch()` bytes, then `plan.run(stream, scratch)`. CPU: 16 bytes per element of a
-// line, per thread. GPU: a radix sort with about 16 bytes per element that is sorted at a time: up to 2^24 elements, or
-// one line. TopPlan sorts only the elements left by a radix selection. A line has fewer than 2^31 elements on a GPU.
+// line, per thread. GPU: about 16 bytes per element that the radix sort handles at a time: up to 2^24 elements, or one
+// line. TopPlan sorts only the elements left by a radix selection. A line has fewer than 2^31 elements on a GPU.
 #include <cstddef>
 #include <cstdint>
 
@@ -43,7 +43,7 @@ class OrderPlan {
     std::size_t scratch_ = 0;
 };
 
-/// All positions; x and y have one shape.
+/// All positions; x and y have the same shape.
 struct ArgsortPlan : OrderPlan {
     ArgsortPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y,
                 std::int64_t most_sorted = kMostSorted)

@@ -3,7 +3,7 @@
 // device memory, so that the host only queues work. `optim::GradientAccumulator` calls these functions. Programs that
 // read each loss before they continue don't need them.
 //
-//     add_terms(stream, 4096, 0, state);                    // of the first micro-batch; or accumulate(), from memory
+//     add_terms(stream, 4096, 0, state);                    // the first micro-batch's; or accumulate()
 //     begin_step(stream, state);                            // state.seed, from state.scale and the terms so far
 //     ...                                                   // gradients, state.loss_sum, state.squared_gradients
 //     end_step(stream, rule, state, outcomes);              // state.multiplier, an outcome; the next scale

@@ -1,7 +1,7 @@
 #pragma once
 // Writes histories as one self-contained HTML page: no network, viewer or server. It shows live bytes over time,
 // stacked by category, under the reserved bytes and the budget, and the memory of each module at the peak or at any
-// moment you click. Several histories are drawn to one scale. For scripts, use `write_chrome_trace` or
+// moment you click. Several histories are drawn to the same scale. For scripts, use `write_chrome_trace` or
 // `write_torch_snapshot`.
 //
 //     const memory::MemorySnapshot all = train(keep_all), less = train(checkpointed);

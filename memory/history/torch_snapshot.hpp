@@ -10,10 +10,10 @@
 
 namespace headroom::memory {
 
-/// Where PyTorch has a stack trace, it has the module path with its parents, the category and the step; colours follow
-/// the categories. Blocks older than the recorded events are written as allocations before the first event. An `oom`
-/// entry gives the unreserved part of the budget as the device's free memory. About 110 bytes per event; the viewer
-/// itself becomes slow from about 100,000 on. Errors: FileError.
+/// Instead of PyTorch's stack traces, entries have the module path with its parents, the category and the step. Colours
+/// follow the categories. Blocks older than the recorded events are written as allocations before the first event. An
+/// `oom` entry gives the unreserved part of the budget as the device's free memory. About 110 bytes per event; the
+/// viewer itself becomes slow from about 100,000 on. Errors: FileError.
 void write_torch_snapshot(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 
 }  // namespace headroom::memory

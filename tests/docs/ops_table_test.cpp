@@ -22,22 +22,22 @@ const std::string kPath = test::source_path("docs/ops.md");
 
 constexpr const char* kIntroduction = R"(# Operations
 
-Printed from the list of ops (`core/ops/all_ops.cpp`) by the test `docs/ops_table_test`, which fails where this page is out
-of date; `HEADROOM_WRITE_DOCS=1` in its environment writes it anew. Tests run over the same list, so that every op has
-gradients checked by finite differences (`core/gradients_test`), layouts and empty inputs (`core/layouts_test`), refused
-inputs (`core/rejected_test`), replay bit for bit (`core/replay_test`) and the memory of a dry run (`core/dry_test`).
-`core/reference_ops_test` compares values and gradients with PyTorch's.
+The test `docs/ops_table_test` prints this page from the list of ops (`core/ops/all_ops.cpp`) and fails if the page is out
+of date; `HEADROOM_WRITE_DOCS=1` in its environment rewrites the page. Other tests run over the same list. They check for
+every op the gradients by finite differences (`core/gradients_test`), layouts and empty inputs (`core/layouts_test`),
+refused inputs (`core/rejected_test`), replay bit for bit (`core/replay_test`) and the memory of a dry run
+(`core/dry_test`). `core/reference_ops_test` compares values and gradients with PyTorch's.
 
-Names are those that the tape reports; the headers in `core/ops/` say how each is called.
+Names are those that the tape reports; the headers in `core/ops/` show how to call each op.
 
-- **Inputs**: those of the op's first sample call, as shapes. *positive*, *unit* (between 0 and 1) and *distinct* are
-  floating inputs whose values the tests choose so; *index* and *bool* are not floating; *(none)* is an optional input left
+- **Inputs**: the shapes of the op's first sample call. *positive*, *unit* (between 0 and 1) and *distinct* are floating
+  inputs whose values the tests choose accordingly; *index* and *bool* are not floating; *(none)* is an optional input left
   out. An op without inputs makes its output from its attributes.
-- **Cost**: what `recompute_cheap()` goes by.
+- **Cost**: `recompute_cheap()` recomputes only *cheap* ops.
 - **Precision**: *follow* casts floating inputs of different dtypes to the widest; *half* casts f32 inputs to the dtype of
   an `Autocast`; *full* takes inputs as they are and computes in f32 (f64 for f64).
-- **In place**: the output may take over the storage of one of these inputs, where nothing else needs it, backward included.
-- **Saves**: arrays for backward: inputs or outputs that stay alive, or small ones of the op's own.
+- **In place**: the output may take over the storage of one of these inputs if nothing else needs it, backward included.
+- **Saves**: the number of arrays that are kept for backward: inputs, outputs, or small arrays of the op's own.
 - **Gradient**: whether the op has one.
 
 )";

@@ -45,7 +45,7 @@ TEST(TrainCuda, NoStepIsFasterThanItWas) {
         Flags flags;
         flags.device = "cuda";
         flags.steps = steps;
-        flags.batch = 1;
+        flags.trainer.batch = 1;
         flags.json = folder.path() / "figures.json";
         train(flags, [] {
             Program program;
@@ -67,7 +67,7 @@ std::string printed_by() {
     Flags flags;
     flags.device = "cuda";
     flags.steps = 3;
-    flags.batch = 1;
+    flags.trainer.batch = 1;
     testing::internal::CaptureStdout();
     train(flags, [] {
         Program program;
@@ -148,7 +148,7 @@ std::string printed_beside_others(std::size_t before, std::size_t gpu_reserve) {
     Flags flags;
     flags.device = "cuda";
     flags.steps = 1;
-    flags.batch = 1;
+    flags.trainer.batch = 1;
     flags.gpu.reserve = gpu_reserve;
     testing::internal::CaptureStdout();
     train(flags, [&] {

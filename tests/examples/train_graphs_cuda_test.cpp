@@ -75,8 +75,8 @@ class TrainGraphs : public ::testing::Test {
         }
         App app("", "train_gpt");
         TextFlags flags;
-        flags.recomputes = nn::Gpt::recompute_ways();
-        flags.recompute = "mlp";
+        flags.trainer.recomputes = nn::Gpt::recompute_ways();
+        flags.trainer.recompute = "mlp";
         add_text_data(app, flags);
         add_text_sizes(app, flags);
         add_text_sampling(app, flags);
@@ -187,7 +187,7 @@ TEST_F(TrainGraphs, ALossIsComputedOnceWithoutAndOnceForItsGraph) {
         Flags flags;
         flags.device = "cuda";
         flags.steps = 6;
-        flags.accumulate = 4;
+        flags.trainer.accumulate = 4;
         flags.compute.graphs = graphs;
         train(flags, [&] {
             Program program;
