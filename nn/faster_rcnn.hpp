@@ -48,8 +48,7 @@ struct FasterRcnnOptions {
 
     // Detection.
     double least_score = 0.05;
-    double nms_threshold =
-        0.5;  ///< if two boxes of a class overlap by more, the one with the lower score is dropped
+    double nms_threshold = 0.5;  ///< if two boxes of a class overlap by more, the one with the lower score is dropped
     /// Non-maximum suppression considers this many boxes of an image, those with the highest scores. torchvision
     /// considers all boxes above `least_score`; results differ only if an image has more candidates and fewer than
     /// `detections` boxes remain.

@@ -23,10 +23,9 @@ struct RegionProposalOptions {
     std::int64_t candidates_training = 2000, candidates_evaluation = 1000;
     /// The largest number of proposals of an image.
     std::int64_t proposals_training = 2000, proposals_evaluation = 1000;
-    double nms_threshold =
-        0.7;                 ///< if two boxes of a level overlap by more, the one with the lower score is dropped
-    double least_score = 0;  ///< smallest objectness of a proposal
-    double least_side = 1e-3;  ///< smallest side of a proposal, in pixels
+    double nms_threshold = 0.7;  ///< if two boxes of a level overlap by more, the one with the lower score is dropped
+    double least_score = 0;      ///< smallest objectness of a proposal
+    double least_side = 1e-3;    ///< smallest side of a proposal, in pixels
 
     // Training.
     std::int64_t anchors = 256;      ///< anchors per image in the losses
