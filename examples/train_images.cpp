@@ -59,7 +59,7 @@ void take_defaults(cli::App& app, ImageFlags& flags) {
     if (flags.model != "small" && !app.given("--lr")) {
         cli::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
         if (flags.floor() > flags.trainer.schedule.peak)
-            throw cli::WrongUsage(fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr,
+            throw cli::WrongUsage(fmt::format("--min-lr {} is above {}'s --lr, {}; give --lr as well", flags.min_lr,
                                               flags.model, flags.trainer.schedule.peak));
     }
     const nn::RecomputeWays ways = recompute_ways(flags.model);

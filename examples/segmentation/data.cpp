@@ -115,7 +115,7 @@ void add_data(cli::App& app, DataFlags& flags) {
     cli::add_option(app, "--ignore", flags.ignore, "mask value that stands for no class, such as 255 for borders")
         .check(cli::whole(0, 255));
     cli::add_option(app, "--clouds", flags.clouds, "clouds to draw for training").check(count).show_default();
-    cli::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
+    cli::add_option(app, "--noise", flags.noise, "noise of drawn clouds, in standard deviations of the clouds under it")
         .check(cli::real(0, 100))
         .show_default();
     cli::add_option(app, "--height", flags.height,

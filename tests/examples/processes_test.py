@@ -117,7 +117,7 @@ class Processes(ProcessesCase):
         saved = time.monotonic() - began
         out, errors = job.communicate()
         print(f"saved {saved:.2f} s after the signal, ended after {time.monotonic() - began:.2f} s", flush=True)
-        self.assertIn("as after step 1, while the next one goes on", out, errors)
+        self.assertIn("the state after step 1, while the next one continues", out, errors)
         self.assertNotEqual(job.returncode, 0)  # mpirun's own, since it has killed the ranks
         self.together(2, *flags, "--resume", cut, "--save", cut)
         self.together(2, *flags, "--save", whole)

@@ -313,7 +313,8 @@ TEST_F(Printed, WhatIsSavedInAStepIsNamedByTheStepBefore) {
         EXPECT_EQ(Trainer(task<Scripted>(script), options).run(context).steps, 4);
     });
     const std::string text = ::testing::internal::GetCapturedStdout();
-    EXPECT_THAT(text, HasSubstr("interrupted; saved to " + saved + " as after step 3, while the next one goes on\n"));
+    EXPECT_THAT(
+        text, HasSubstr("interrupted; saved to " + saved + " the state after step 3, while the next one continues\n"));
     EXPECT_THAT(text, HasSubstr("interrupted after step 4\n"));
 }
 
