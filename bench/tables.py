@@ -120,7 +120,7 @@ def fits():
     """As what_fits prints it."""
     file = result("what_fits")
     gpus = list(dict.fromkeys(row["gpu"] for row in file["rows"]))
-    lines = ["A step's time, by rates of data sheets; -: does not fit; / 4: in 4 micro-batches; 629.1 MB are left to CUDA"]
+    lines = ["A step's time, predicted from data sheets; -: does not fit; / 4: in 4 micro-batches; 629.1 MB are left to CUDA"]
     for model, what in file["inputs"].items():
         lines += [f"{model}: {what}", f"{'least':>19}" + "".join(f"{gpu:>14}" for gpu in gpus)]
         for method in dict.fromkeys(row["method"] for row in file["rows"] if row["model"] == model):

@@ -53,6 +53,8 @@ struct Array {
     /// The size of an axis; negative axes count from the back. Errors: ShapeError.
     std::int64_t size(int axis) const { return geometry.shape[geometry.shape.axis(axis)]; }
     std::int64_t numel() const { return geometry.shape.numel(); }
+    /// Of its elements, without gaps.
+    std::size_t size_bytes() const { return static_cast<std::size_t>(numel()) * size_of(dtype); }
     bool is_contiguous() const { return kernels::is_contiguous(geometry.shape, geometry.strides); }
     /// Always inlined: a View has over 100 bytes, and inlining writes them directly where they are used.
     [[gnu::always_inline]] View view() const {

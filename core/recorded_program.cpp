@@ -94,7 +94,7 @@ void ProgramRecorder::count_held() {
 }
 
 std::size_t ProgramRecorder::block_bytes(const Array& array) const {
-    const std::size_t bytes = static_cast<std::size_t>(array.numel()) * size_of(array.dtype);
+    const std::size_t bytes = array.size_bytes();
     return (bytes + alignment_ - 1) / alignment_ * alignment_;
 }
 

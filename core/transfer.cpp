@@ -16,8 +16,6 @@ Array like_host(const Exec& exec, const Array& array, const View& host) {
     return same ? array : exec.empty(array.shape(), host.dtype, Category::workspace);
 }
 
-std::size_t size_in_bytes(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
-
 void report(const Exec& exec, CudaDevice& device) {
     const std::optional<kernels::IndexError> error = device.take_index_error();
     if (!error) return;
@@ -52,7 +50,7 @@ void upload(const Exec& exec, const View& host, const Array& array) {
     }
     const Array dense = like_host(exec, array, host);
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
-        cuda->device->copy_to_device(host.data, dense.view().data, size_in_bytes(host));
+        cuda->device->copy_to_device(host.data, dense.view().data, host.size_bytes());
     }
     if (!dense.buffer.same(array.buffer)) {
         exec.launch([&](auto& stream) { kernels::copy(stream, dense.view(), array.view()); });
@@ -70,7 +68,7 @@ void download(const Exec& exec, const Array& array, const View& host, const Work
     if (converted) exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         const kernels::CudaEvent* const event = after && !converted ? after->event() : nullptr;
-        cuda->device->copy_to_host(dense.view().data, host.data, size_in_bytes(host), event);
+        cuda->device->copy_to_host(dense.view().data, host.data, host.size_bytes(), event);
         report(exec, *cuda->device);
     }
 }

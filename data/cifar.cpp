@@ -30,7 +30,7 @@ class Records {
         const std::string bytes = read_file(path);
         const std::size_t record = cifar_.labels + kChannels * kPlane;
         if (bytes.size() % record != 0)
-            throw FileError(fmt::format("{}: {} bytes are no whole number of records of {}; get the file again",
+            throw FileError(fmt::format("{}: {} bytes are not a whole number of {}-byte records; get the file again",
                                         path.native(), bytes.size(), record));
         for (std::size_t at = 0; at < bytes.size(); at += record) {
             const std::size_t first = at + cifar_.labels;

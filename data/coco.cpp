@@ -15,7 +15,7 @@ ImageSample CocoImages::load(std::int64_t index) const {
     const ImageHeader header = image_header(bytes).value_or(ImageHeader());
     ImageSample sample{.image = decode_image(bytes, entry.file.native(), options_.colors, orientation(entry, header))};
     if (sample.image.height != entry.height || sample.image.width != entry.width)
-        throw BadImage(fmt::format("{}: is {}, but {} says of image {} that it is {}", entry.file.native(),
+        throw BadImage(fmt::format("{}: is {}, but {} says that image {} is {}", entry.file.native(),
                                    wide_and_high(sample.image.height, sample.image.width), path_, entry.id,
                                    wide_and_high(entry.height, entry.width)));
     for (const Annotation& annotation : entry.annotations) {

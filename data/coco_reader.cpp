@@ -65,12 +65,12 @@ class CocoReader {
             take(list, value);
             return false;
         });
-        if (!left.is_object()) fail("is no object with \"images\", \"categories\" and \"annotations\"");
+        if (!left.is_object()) fail("is not an object with \"images\", \"categories\" and \"annotations\"");
         for (const char* name : {"images", "categories", "annotations"})
             if (const auto rest = left.find(name); rest == left.end() || !rest->is_array())
                 fail(fmt::format("has no list \"{}\"", name));
             else if (!rest->empty())
-                leaving_out(name, [&] { fail(fmt::format("\"{}\" has something else than objects", name)); });
+                leaving_out(name, [&] { fail(fmt::format("\"{}\" must contain only objects", name)); });
         if (out_.entries_.empty()) fail("has no images");
         number_classes();
         for (Found& found : found_) leaving_out(kAnnotations, [&] { place(found); });
@@ -124,26 +124,26 @@ class CocoReader {
 
     std::int64_t integer(const Json& object, const char* name, const std::string& where) const {
         const auto value = whole_number(member(object, name, where));
-        if (!value) fail(fmt::format("{}: \"{}\" is no whole number", where, name));
+        if (!value) fail(fmt::format("{}: \"{}\" is not a whole number", where, name));
         return *value;
     }
 
     Id id(const Json& object, const char* name, const std::string& where) const {
         const auto value = id_of(member(object, name, where));
-        if (!value) fail(fmt::format("{}: \"{}\" is neither a whole number nor a text", where, name));
+        if (!value) fail(fmt::format("{}: \"{}\" is neither a whole number nor a string", where, name));
         return *value;
     }
 
     std::string text(const Json& object, const char* name, const std::string& where) const {
         const Json& value = member(object, name, where);
-        if (!value.is_string()) fail(fmt::format("{}: \"{}\" is no text", where, name));
+        if (!value.is_string()) fail(fmt::format("{}: \"{}\" is not a string", where, name));
         return value.get<std::string>();
     }
 
     std::vector<double> numbers(const Json& value, const char* name, const std::string& where) const {
         std::vector<double> all;
         for (const Json& number : value) {
-            if (!number.is_number()) fail(fmt::format("{}: \"{}\" has something else than numbers", where, name));
+            if (!number.is_number()) fail(fmt::format("{}: \"{}\" must contain only numbers", where, name));
             all.push_back(number.get<double>());
         }
         return all;
@@ -168,7 +168,7 @@ class CocoReader {
         if (entry.height < 1 || entry.width < 1)
             fail(fmt::format("{}: height and width must be at least 1, got {}", where,
                              wide_and_high(entry.height, entry.width)));
-        if (!index_.emplace(id, out_.entries_.size()).second) fail(fmt::format("{} is there twice", where));
+        if (!index_.emplace(id, out_.entries_.size()).second) fail(fmt::format("{} appears twice", where));
         out_.entries_.push_back(std::move(entry));
     }
 
@@ -176,7 +176,7 @@ class CocoReader {
         const Id id = this->id(element, "id", fmt::format("category number {}", categories_.size()));
         const std::string where = fmt::format("category {}", text_of(id));
         if (!categories_.emplace(id, std::pair(text(element, "name", where), 0)).second)
-            fail(fmt::format("{} is there twice", where));
+            fail(fmt::format("{} appears twice", where));
     }
 
     /// As Python's `if` takes it.
@@ -199,7 +199,7 @@ class CocoReader {
         found.image = this->id(element, "image_id", where);
         found.category = this->id(element, "category_id", where);
         const std::vector<double> box = numbers(member(element, "bbox", where), "bbox", where);
-        if (box.size() != 4) fail(fmt::format("{}: \"bbox\" has {} numbers in place of 4", where, box.size()));
+        if (box.size() != 4) fail(fmt::format("{}: \"bbox\" has {} numbers instead of 4", where, box.size()));
         found.x = box[0], found.y = box[1], found.width = box[2], found.height = box[3];
         annotation.crowd = is_crowd(element, where);
         if (out_.options_.masks) take_mask(element, where, found);
@@ -242,7 +242,7 @@ class CocoReader {
         for (auto& [id, category] : categories_) {
             const auto* const number = std::get_if<std::int64_t>(&id);
             if (options.labels_are_ids && !number)
-                fail(fmt::format("category {} (\"{}\"): its id is no number that could be a label", text_of(id),
+                fail(fmt::format("category {} (\"{}\"): its id is not a number, as a label must be", text_of(id),
                                  category.first));
             const std::int64_t label = options.labels_are_ids ? *number : next++;
             if (label < 1 || label > kLargestLabel || (options.classes > 0 && label >= options.classes))
@@ -260,10 +260,10 @@ class CocoReader {
         CocoImages::Annotation& annotation = found.annotation;
         const auto image = index_.find(found.image);
         if (image == index_.end())
-            fail(fmt::format("{} is of image {}, which is not there", found.where, text_of(found.image)));
+            fail(fmt::format("{} belongs to image {}, which is missing", found.where, text_of(found.image)));
         const auto category = categories_.find(found.category);
         if (category == categories_.end())
-            fail(fmt::format("{} is of category {}, which is not there", found.where, text_of(found.category)));
+            fail(fmt::format("{} has category {}, which is missing", found.where, text_of(found.category)));
         annotation.label = category->second.second;
         CocoImages::Entry& entry = out_.entries_[image->second];
         const Box whole{static_cast<float>(found.x), static_cast<float>(found.y),

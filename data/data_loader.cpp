@@ -26,11 +26,11 @@ void check_same(const char* what, const T& saved, const T& here) {
 
 void throw_no_batch() {
     throw Error(
-        "loader: the epoch has ended, so that next() returned no batch; look whether there is one, or draw with "
+        "loader: next() returned no batch because the epoch has ended; check for a batch, or draw with "
         "Sampler::with_replacement, whose epochs need not end");
 }
 
-void throw_loader_moved() { throw Error("loader: it was moved from, and has no batches"); }
+void throw_loader_moved() { throw Error("loader: it has no batches since it was moved from"); }
 
 DataLoaderCursor::DataLoaderCursor(Sampler sampler, DataLoaderOptions options)
     : sampler_(std::move(sampler)), options_(options) {
@@ -49,11 +49,11 @@ void DataLoaderCursor::check_dataset(std::int64_t samples) const {
 }
 
 void DataLoaderCursor::divide(const DataShard& share) {
-    if (in_step_ != share_.rank) throw Error("loader: batches are shared out between steps, not within one");
+    if (in_step_ != share_.rank) throw Error("loader: divide must be called between steps, not within one");
     if (share.rank < 0 || share.rank >= share.ranks)
         throw Error(fmt::format("loader: there is no rank {} of {}", share.rank, share.ranks));
     if (share.step < share.ranks)
-        throw Error(fmt::format("loader: {} batches of a step are fewer than {} ranks", share.step, share.ranks));
+        throw Error(fmt::format("loader: a step of {} batches is too small for {} ranks", share.step, share.ranks));
     const DataLoaderState here = state();
     share_ = share;
     in_step_ = share.rank;

@@ -22,7 +22,7 @@ std::int64_t sample_width(const std::vector<std::int64_t>& shape) {
 std::int64_t checked_count(std::int64_t features, std::int64_t targets, const std::vector<std::int64_t>& shape,
                            std::int64_t width) {
     if (features == 0 || features % width != 0)
-        throw ShapeError(fmt::format("{} features are no whole number, 1 or more, of samples of shape [{}]", features,
+        throw ShapeError(fmt::format("{} features do not form one or more whole samples of shape [{}]", features,
                                      fmt::join(shape, ", ")));
     const std::int64_t count = features / width;
     if (targets == 0 || targets % count != 0)
@@ -63,7 +63,7 @@ template <class Target>
 void MemoryDataset<Target>::read(std::span<const std::int64_t> indices, Batch& batch) const {
     for (const std::int64_t index : indices)
         if (index < 0 || index >= count_)
-            throw ShapeError(fmt::format("sample {} is outside of the {} of the dataset", index, count_));
+            throw ShapeError(fmt::format("sample {} is out of range; the dataset has {}", index, count_));
     const Storage& from = *storage_;
     const auto width = static_cast<std::size_t>(from.width);
     const auto target_width = static_cast<std::size_t>(from.target_width);
@@ -90,8 +90,9 @@ void MemoryDataset<Target>::read(std::span<const std::int64_t> indices, Batch& b
 template <class Target>
 MemoryDataset<Target> MemoryDataset<Target>::slice(std::int64_t first, std::int64_t count) const {
     if (first < 0 || count < 1 || first > count_ || count > count_ - first)
-        throw ShapeError(fmt::format("slice: {} samples from {} are none, or outside of the {} of the dataset", count,
-                                     first, count_));
+        throw ShapeError(
+            fmt::format("slice: {} samples from sample {} on must be at least 1 and within the {} of the dataset",
+                        count, first, count_));
     MemoryDataset part = *this;
     part.first_ = first_ + first;
     part.count_ = count;

@@ -12,12 +12,6 @@
 
 namespace headroom::data {
 
-namespace {
-
-std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
-
-}  // namespace
-
 template <class T>
 HostArray::HostArray(std::span<const T> values, const Shape& shape)
     : view_(contiguous_view(const_cast<T*>(values.data()), kernels::dtype_of<T>, shape)) {
@@ -69,7 +63,7 @@ void Feed::fill(Slot& slot, std::span<const HostArray> arrays) {
     if (slot.rooms.size() < arrays.size()) slot.rooms.resize(arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         Buffer& room = slot.rooms[i];
-        const std::size_t bytes = bytes_of(arrays[i].view());
+        const std::size_t bytes = arrays[i].view().size_bytes();
         if (room.unique() && room.bytes() >= bytes) continue;
         room = {};
         slot.closed = false;  // compute may still be at work with what was there before
@@ -81,7 +75,7 @@ void Feed::fill(Slot& slot, std::span<const HostArray> arrays) {
     gpu->wait(kernels::CudaQueue::uploads, *slot.left);
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         const View& host = arrays[i].view();
-        gpu->copy_to_device(host.data, slot.rooms[i].data(), bytes_of(host), kernels::CudaQueue::uploads);
+        gpu->copy_to_device(host.data, slot.rooms[i].data(), host.size_bytes(), kernels::CudaQueue::uploads);
     }
     gpu->record(*slot.filled, kernels::CudaQueue::uploads);
     gpu->wait(kernels::CudaQueue::compute, *slot.filled);

@@ -41,7 +41,7 @@ class Descriptor {
 // Before open(), which would wait for a pipe's writer or wake a device.
 struct stat checked_stat(const std::filesystem::path& path) {
     if (path.native().find('\0') != std::string::npos)  // the system would open what stands before it
-        throw FileError(fmt::format("{}: no path has a byte of 0 in it; check the path", path.native()));
+        throw FileError(fmt::format("{}: a path can't contain a zero byte; check the path", path.native()));
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) fail(path, errno);
     if (S_ISDIR(info.st_mode)) throw FileError(fmt::format("{}: is a folder; name a file in it", path.native()));

@@ -81,8 +81,8 @@ std::vector<std::int64_t> read_shape(Reader& file) {
     if (file.read(magic.data(), 4) < 4) file.fail("ends within the 4 bytes that begin an IDX file");
     const auto [zero0, zero1, type, rank] = magic;
     if (zero0 != 0 || zero1 != 0)
-        file.fail(
-            fmt::format("is no IDX file: it begins with 0x{:08x} instead of two zero bytes", big_endian(magic.data())));
+        file.fail(fmt::format("is not an IDX file: it begins with 0x{:08x} instead of two zero bytes",
+                              big_endian(magic.data())));
     if (type != kUnsignedByte)
         file.fail(
             fmt::format("type 0x{:02x} at byte 2 is not supported; use an IDX file of unsigned bytes (0x08)", type));
@@ -109,8 +109,8 @@ std::size_t checked_size(const Reader& file, const std::vector<std::int64_t>& sh
 
 void check_rank(const std::filesystem::path& path, const IdxArray& array, std::size_t rank, const char* what) {
     if (array.shape.size() != rank)
-        throw FileError(fmt::format("{}: rank {} (shape [{}]) is not that of {}, {}", path.native(), array.shape.size(),
-                                    fmt::join(array.shape, ", "), what, rank));
+        throw FileError(fmt::format("{}: rank {} (shape [{}]), but the rank of {} is {}", path.native(),
+                                    array.shape.size(), fmt::join(array.shape, ", "), what, rank));
 }
 
 struct Part {

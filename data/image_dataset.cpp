@@ -61,7 +61,7 @@ void set_size(const std::vector<ImageSample>& samples, const std::vector<std::st
                             names[0], wide_and_high(first.height, first.width), first.channels, names[i],
                             wide_and_high(image.height, image.width), image.channels));
         if (samples[i].mask.empty() != samples[0].mask.empty())
-            throw ShapeError(fmt::format("of {} and {} one has a mask and one has none", names[0], names[i]));
+            throw ShapeError(fmt::format("one of {} and {} has a mask and the other has none", names[0], names[i]));
         batch.height = std::max(batch.height, image.height);
         batch.width = std::max(batch.width, image.width);
     }
@@ -90,7 +90,7 @@ ImageDataset::ImageDataset(ImageSourcePointer source, ImageDatasetOptions option
 
 ImageSample ImageDataset::sample(std::int64_t index, std::uint64_t draw) const {
     if (index < 0 || index >= size())
-        throw ShapeError(fmt::format("sample {} is outside of the {} of the dataset", index, size()));
+        throw ShapeError(fmt::format("sample {} is out of range; the dataset has {}", index, size()));
     ImageSample sample = source_->load(index);
     const std::string name = source_->name(index);
     check_sample(name, sample);

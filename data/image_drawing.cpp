@@ -47,8 +47,8 @@ Image image_of(std::span<const float> values, std::int64_t height, std::int64_t 
                const std::vector<PixelScale>& scale) {
     Image image(height, width, static_cast<std::int64_t>(scale.size()));
     if (values.size() != image.pixels.size())
-        throw ShapeError(fmt::format("image_of: {} values are no image that is {} with {} channels", values.size(),
-                                     wide_and_high(height, width), scale.size()));
+        throw ShapeError(fmt::format("image_of: {} values do not fill an image that is {} with {} channels",
+                                     values.size(), wide_and_high(height, width), scale.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
         const PixelScale& channel = scale[i % scale.size()];
         const float byte = 255 * (values[i] * channel.std + channel.mean);
@@ -78,7 +78,7 @@ void tint(Image& image, const Image& mask, const Color& color, double share) {
     check_channels("tint", image, false, true);
     check_channels("tint", mask, true, false);
     if (mask.height != image.height || mask.width != image.width || !(share >= 0 && share <= 1))
-        throw ShapeError(fmt::format("tint: a mask that is {} and a share of {} don't fit to an image that is {}",
+        throw ShapeError(fmt::format("tint: a mask that is {} and a share of {} don't fit an image that is {}",
                                      wide_and_high(mask.height, mask.width), share,
                                      wide_and_high(image.height, image.width)));
     for (std::size_t i = 0; i < image.pixels.size(); ++i)
@@ -121,7 +121,9 @@ void draw_text(Image& image, std::int64_t y, std::int64_t x, std::string_view te
 
 Image beside(const std::vector<Image>& images, std::int64_t gap) {
     if (images.empty() || gap < 0)
-        throw ShapeError(fmt::format("beside: {} images, {} pixels apart", images.size(), gap));
+        throw ShapeError(
+            fmt::format("beside: needs at least 1 image and a gap of at least 0 pixels, got {} images and a gap of {}",
+                        images.size(), gap));
     std::int64_t height = 0, width = -gap;
     for (const Image& image : images) {
         check_channels("beside", image, true, true);

@@ -33,7 +33,7 @@ path find_mask(const path& image, const path& name) {
     }
     if (other.empty()) throw FileError(fmt::format("{}: has no mask {}.png", image.native(), name.native()));
     throw FileError(
-        fmt::format("{}: its mask {} is no PNG, the only kind of mask that is read; convert it without loss",
+        fmt::format("{}: its mask {} is not a PNG, the only format of masks that is read; convert it without loss",
                     image.native(), other.native()));
 }
 

@@ -85,7 +85,7 @@ Image flip_vertical(const Image& image) {
 
 Image turn(const Image& image, int orientation) {
     if (orientation < 1 || orientation > 8)
-        throw Error(fmt::format("turn: EXIF has no orientation {}; they are 1 to 8", orientation));
+        throw Error(fmt::format("turn: EXIF has orientations 1 to 8, got {}", orientation));
     const bool columns_are_rows = orientation >= 5;
     const bool from_below = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

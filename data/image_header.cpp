@@ -102,9 +102,9 @@ std::string unusual_frame(std::uint64_t marker, std::string_view frame) {
     if ((process & 8) != 0) return "it is coded arithmetically";
     if (bits != 8) return fmt::format("it has {} bits a sample", bits);
     if (channels != 1 && channels != 3 && channels != 4) return fmt::format("it has {} channels", channels);
-    if (number(frame, 1, 2) == 0) return "its height stands behind its pixels";
+    if (number(frame, 1, 2) == 0) return "its height comes after its pixels";
     if (!has_whole_samplings(frame.substr(std::min<std::size_t>(frame.size(), 6))))
-        return "its channels are sampled in a ratio that is no whole number";
+        return "its channels are sampled in a ratio that is not a whole number";
     return "";
 }
 

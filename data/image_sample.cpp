@@ -45,7 +45,7 @@ MemoryImages::MemoryImages(std::vector<std::uint8_t> pixels, std::int64_t height
                            __builtin_mul_overflow(bytes, channels, &bytes);
     if (overflows || height < 1 || width < 1 || channels < 1 || bytes < 1 ||
         bytes != static_cast<std::int64_t>(pixels_.size()))
-        throw ShapeError(fmt::format("{} bytes and {} labels are no images that are {} with {} channels",
+        throw ShapeError(fmt::format("{} bytes and {} labels do not form images that are {} with {} channels",
                                      pixels_.size(), labels_.size(), wide_and_high(height, width), channels));
 }
 
@@ -58,11 +58,11 @@ ImageSample MemoryImages::load(std::int64_t index) const {
 }
 
 ImageSourcePointer subset(ImageSourcePointer source, std::vector<std::int64_t> indices) {
-    if (indices.empty()) throw ShapeError("subset: there are no samples in it");
+    if (indices.empty()) throw ShapeError("subset: it has no samples");
     for (const std::int64_t index : indices)
         if (index < 0 || index >= source->size())
             throw ShapeError(
-                fmt::format("subset: sample {} is outside of the {} of the source", index, source->size()));
+                fmt::format("subset: sample {} is out of range; the source has {}", index, source->size()));
     return std::make_shared<Subset>(std::move(source), std::move(indices));
 }
 

@@ -128,7 +128,7 @@ Image decode_jpeg(std::string_view bytes, const std::string& name) {
         if (read) return;
         if (const std::string kind = unusual_jpeg(bytes); reader.refused && !kind.empty())
             throw BadImage(fmt::format(
-                "{}: a kind of JPEG that is not supported: {}; save it as PNG, or as a usual JPEG", name, kind));
+                "{}: this kind of JPEG is not supported: {}; save it as PNG or as an ordinary JPEG", name, kind));
         throw BadImage(fmt::format("{}: damaged JPEG ({}); get the file again", name, reader.message.data()));
     };
     check(read_header(reader, bytes));

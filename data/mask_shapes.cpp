@@ -83,7 +83,7 @@ void check_polygon(const std::vector<double>& polygon, std::int64_t height, std:
 void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width) {
     const std::uint64_t sum = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
     if (sum != static_cast<std::uint64_t>(height * width))
-        throw Error(fmt::format("runs of {} pixels are no mask that is {}", sum, wide_and_high(height, width)));
+        throw Error(fmt::format("runs of {} pixels do not form a mask that is {}", sum, wide_and_high(height, width)));
 }
 
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width) {

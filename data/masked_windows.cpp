@@ -11,8 +11,8 @@ namespace headroom::data {
 MaskedWindows::MaskedWindows(TokenView tokens, std::int64_t length, SpecialTokens special, MaskedWindowsOptions options)
     : tokens_(tokens), length_(length), special_(special), options_(options) {
     if (length < 3 || tokens.size() < length - 2)
-        throw ShapeError(
-            fmt::format("{} tokens make no window of {}, two of them [CLS] and [SEP]", tokens.size(), length));
+        throw ShapeError(fmt::format("{} tokens are too few for a window of {}, two of which are [CLS] and [SEP]",
+                                     tokens.size(), length));
     if (!(options.probability > 0 && options.probability <= 1))
         throw Error(
             fmt::format("the probability of masked tokens must be above 0 and at most 1, got {}", options.probability));
@@ -30,7 +30,7 @@ void MaskedWindows::read(std::span<const std::int64_t> indices, std::uint64_t fi
     batch.targets.assign(indices.size() * width, -100);
     for (std::size_t row = 0; row < indices.size(); ++row) {
         if (indices[row] < 0 || indices[row] >= size())
-            throw ShapeError(fmt::format("window {} is outside of the {} of the text", indices[row], size()));
+            throw ShapeError(fmt::format("window {} is out of range; the text has {}", indices[row], size()));
         const std::span<std::int32_t> inputs = std::span(batch.inputs).subspan(row * width, width);
         tokens_.copy(indices[row] * (length_ - 2), inputs.subspan(1, width - 2));
         inputs.front() = special_.cls;

@@ -79,10 +79,8 @@ void check_mask(const PngReader& reader, const std::string& name) {
     const bool indices = type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_PALETTE;
     if (indices && png_get_bit_depth(reader.png, reader.info) <= 8) return;
     const char* what = indices ? "16 bits" : type & PNG_COLOR_MASK_COLOR ? "colours" : "transparency";
-    throw BadImage(
-        fmt::format("{}: a mask of ids of classes is a grey PNG or one with a palette, of at most 8 bits; "
-                    "this has {}",
-                    name, what));
+    throw BadImage(fmt::format(
+        "{}: a mask of class ids must be a grey or palette PNG of at most 8 bits; this one has {}", name, what));
 }
 
 /// Before memory is taken for the pixels: deflate makes at most 1032 bytes of one (zlib's technical details).

@@ -15,7 +15,7 @@ Prefetcher::Prefetcher(PrefetchOptions options, Fill fill)
       next_to_return_(options.first_task),
       given_back_(options.first_task) {
     if (options.workers < 1 || options.slots < 2)
-        throw Error(fmt::format("prefetching needs 1 worker and 2 slots or more, not {} and {}", options.workers,
+        throw Error(fmt::format("prefetching needs at least 1 worker and 2 slots, got {} and {}", options.workers,
                                 options.slots));
     slots_.resize(static_cast<std::size_t>(options.slots));
     workers_.reserve(static_cast<std::size_t>(options.workers));

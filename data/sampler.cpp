@@ -80,7 +80,7 @@ Sampler Sampler::shuffled(std::int64_t samples, std::int64_t batch, std::uint64_
     sampler.batches_ = samples / batch + (!options.drop_last && samples % batch != 0 ? 1 : 0);
     if (sampler.batches_ == 0)
         throw Error(
-            fmt::format("no whole batch of {} can be made of {} samples; use a batch of at most {}, or more samples",
+            fmt::format("a batch of {} needs more than the {} samples; use a batch of at most {}, or more samples",
                         batch, samples, samples));
     sampler.permutations_ = std::make_shared<Permutations>();
     return sampler;

@@ -15,8 +15,8 @@ void check_length(const std::filesystem::path& path, const TokenSplit& parts, co
     const std::int64_t train = parts.train.size(), validation = parts.validation.size();
     if (train > options.block && validation >= 2) return;
     throw FileError(
-        fmt::format("{}: {} tokens are too few: of its {} for training a block of {} needs {}, and of its "
-                    "{} for validation 2 are needed; use a longer text or a shorter block",
+        fmt::format("{}: {} tokens are too few: {} are for training, where a block of {} needs {}, and {} for "
+                    "validation, which needs 2; use a longer text or a shorter block",
                     path.native(), train + validation, train, options.block, options.block + 1, validation));
 }
 
@@ -32,7 +32,7 @@ std::string read_text(const std::filesystem::path& path) {
     const std::size_t zero = text.find('\0');
     if (zero != std::string::npos)
         throw FileError(
-            fmt::format("{}: a zero at byte {}: not a text; name a text file or use bytes", path.native(), zero));
+            fmt::format("{}: not a text, since byte {} is zero; name a text file or use bytes", path.native(), zero));
     return text;
 }
 

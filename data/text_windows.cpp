@@ -20,7 +20,7 @@ TextWindows::TextWindows(TokenView tokens, std::int64_t block, WindowStart start
 
 std::int64_t TextWindows::length(std::int64_t index) const {
     if (index < 0 || index >= count_)
-        throw ShapeError(fmt::format("window {} is outside of the {} of the text", index, count_));
+        throw ShapeError(fmt::format("window {} is out of range; the text has {}", index, count_));
     return index < full_ ? block_ : tokens_.size() - 1 - index * stride_;
 }
 

@@ -69,32 +69,32 @@ class Reader {
     std::string_view numbers_of_numpy() const {
         const bool first_version = number(6, 1) == 1;
         const std::size_t begin = first_version ? 10 : 12, length = number(8, first_version ? 2 : 4);
-        if (length > text_.size() - begin) fail("an array of NumPy that ends within its header (truncated?)");
+        if (length > text_.size() - begin) fail("a NumPy array that ends within its header (truncated?)");
         const std::string_view header = text_.substr(begin, length);
         const std::string_view type = value_of(header, "'descr'");
         const FormatNames wanted = names_of(format_);
         const bool named = type.size() == 5 && type.front() == '\'' && type.back() == '\'';
         if (!named || wanted.array_types.find(type.substr(1, 3)) == std::string_view::npos)
-            fail(fmt::format("an array of NumPy whose numbers are {}; these tokens are {}: save array.astype('{}')",
+            fail(fmt::format("a NumPy array whose numbers are {}; these tokens are {}: save array.astype('{}')",
                              type.substr(0, 60), wanted.name, wanted.name));
         std::uint64_t numbers = 1, axis = 0;
         for (std::string_view shape = value_of(header, "'shape'"); !shape.empty();) {
             const auto [stop, error] = std::from_chars(shape.data(), shape.data() + shape.size(), axis);
             shape.remove_prefix(error == std::errc() ? static_cast<std::size_t>(stop - shape.data()) : 1);
             if (error != std::errc()) continue;
-            if (axis > 0 && numbers > text_.size() / axis) fail("an array of NumPy of more numbers than it has bytes");
+            if (axis > 0 && numbers > text_.size() / axis) fail("a NumPy array of more numbers than it has bytes");
             numbers *= axis;
         }
         if (value_of(header, "'fortran_order'") != "False")
-            fail("an array of NumPy that is stored by columns; save numpy.ascontiguousarray(array)");
-        return rest(begin + length, numbers, "an array of NumPy");
+            fail("a NumPy array that is stored by columns; save numpy.ascontiguousarray(array)");
+        return rest(begin + length, numbers, "a NumPy array");
     }
 
     /// Of a dictionary in Python's notation: a value without the comma behind it.
     std::string_view value_of(std::string_view header, std::string_view key) const {
         const std::size_t place = header.find(key), colon = header.find(':', place);
         if (place == std::string_view::npos || colon == std::string_view::npos)
-            fail(fmt::format("an array of NumPy whose header lacks {}", key));
+            fail(fmt::format("a NumPy array whose header lacks {}", key));
         std::string_view value = header.substr(std::min(header.find_first_not_of(' ', colon + 1), header.size()));
         const std::size_t end = value.starts_with('(') ? value.find(')') : value.find_first_of(",}");
         return value.substr(0, end);
@@ -111,8 +111,8 @@ class Reader {
         for (const Kind& kind : {Kind{20240520, 1, TokenFormat::u16}, Kind{20240801, 7, TokenFormat::u32}}) {
             if (text_.size() < header || number(0, 4) != kind.mark || number(4, 4) != kind.version) continue;
             if (token_bytes(kind.format) != token_bytes(format_))
-                fail(fmt::format("tokens with a header of llm.c's, which are {}", names_of(kind.format).name));
-            return rest(header, number(8, 4), "tokens with a header of llm.c's");
+                fail(fmt::format("tokens with llm.c's header, which are {}", names_of(kind.format).name));
+            return rest(header, number(8, 4), "tokens with llm.c's header");
         }
         return text_;
     }
@@ -123,8 +123,8 @@ class Reader {
         const auto width = static_cast<std::uint64_t>(token_bytes(format_));
         if (begin % width != 0) fail(fmt::format("{} whose numbers begin at byte {}", kind, begin));
         if (rest.size() / width != numbers || rest.size() % width != 0)
-            fail(fmt::format("{} that says to have {} numbers, and {} bytes follow (truncated?)", kind, numbers,
-                             rest.size()));
+            fail(
+                fmt::format("{} that claims {} numbers, but {} bytes follow (truncated?)", kind, numbers, rest.size()));
         return rest;
     }
 

@@ -34,7 +34,7 @@ TokenView map_tokens(const MappedFile& file, const std::filesystem::path& path, 
     const std::span<const std::byte> bytes = token_numbers(file.bytes(), path, format);
     const auto width = static_cast<std::size_t>(token_bytes(format));
     if (bytes.size() % width != 0)
-        throw FileError(fmt::format("{}: {} bytes are no whole number of {}-byte tokens; check the format",
+        throw FileError(fmt::format("{}: {} bytes are not a whole number of {}-byte tokens; check the format",
                                     path.native(), bytes.size(), width));
     return with_type(bytes.data(), format, [&](const auto* tokens) {
         return TokenView(std::span(tokens, bytes.size() / width), vocabulary_size);
@@ -64,8 +64,8 @@ TokenView::TokenView(std::span<const std::int32_t> tokens, std::int64_t vocabula
 
 void TokenView::check_range(const char* what, std::int64_t first, std::int64_t count) const {
     if (first < 0 || count < 0 || first > size_ || count > size_ - first)
-        throw ShapeError(
-            fmt::format("{}: {} tokens from position {} reach outside of the {} there are", what, count, first, size_));
+        throw ShapeError(fmt::format("{}: {} tokens from position {} on reach beyond the {} that there are", what,
+                                     count, first, size_));
 }
 
 void TokenView::copy(std::int64_t first, std::span<std::int32_t> out) const {

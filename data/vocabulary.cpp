@@ -30,7 +30,7 @@ std::string_view vocabulary_kind_name(VocabularyKind kind) {
 VocabularyKind vocabulary_kind(std::string_view name) {
     for (const auto kind : {VocabularyKind::characters, VocabularyKind::bytes})
         if (name == vocabulary_kind_name(kind)) return kind;
-    throw Error(fmt::format("no kind of vocabulary is called '{}'; use characters or bytes", name));
+    throw Error(fmt::format("there is no vocabulary '{}'; use characters or bytes", name));
 }
 
 Vocabulary::Vocabulary(VocabularyKind kind, std::vector<std::uint32_t> code_points)

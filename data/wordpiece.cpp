@@ -85,7 +85,7 @@ WordPieceOptions complete(WordPieceOptions options, const std::filesystem::path&
         return found->get<bool>();
     };
     if (!said("tokenize_chinese_chars").value_or(true))
-        fail("\"tokenize_chinese_chars\" is false, and here each Chinese character is a word");
+        fail("\"tokenize_chinese_chars\" is false, but here each Chinese character is a word");
     if (!options.lower_case) options.lower_case = said("do_lower_case");
     if (!options.strip_accents) options.strip_accents = said("strip_accents");
     return options;
@@ -208,7 +208,7 @@ TokenizedText WordPiece::encode_pair(std::string_view first, std::string_view se
     std::vector<std::int32_t> a = encode(first), b = encode(second);
     const std::int64_t specials = second.empty() ? 2 : 3;
     if (length < specials)
-        throw Error(fmt::format("{} tokens have no room for {} special ones and a text", length, specials));
+        throw Error(fmt::format("{} tokens leave no room for {} special ones and a text", length, specials));
     const auto room = static_cast<std::size_t>(length - specials);
     if (a.size() + b.size() > room) {
         const std::size_t less = std::min(a.size(), b.size());

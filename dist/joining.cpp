@@ -51,7 +51,7 @@ class Reception {
             while (!missing().empty()) {
                 if (Deadline::clock::now() > until) ++late;
                 if (late > 4 * (kMostStrangers + joined_.size()) || !step(until))
-                    throw TimedOut(fmt::format("rank{} {} of {} {} not come within {:g} s",
+                    throw TimedOut(fmt::format("rank{} {} of {} {} not joined within {:g} s",
                                                missing().size() == 1 ? "" : "s", fmt::join(missing(), ", "), own_.ranks,
                                                missing().size() == 1 ? "has" : "have", patience));
             }
@@ -84,7 +84,7 @@ class Reception {
             try {
                 answer(joined_[r], text);
             } catch (const Error&) {
-                throw PeerGone(fmt::format("rank {} has ended while ranks joined", r));
+                throw PeerGone(fmt::format("rank {} ended while the ranks were joining", r));
             }
         }
     }
@@ -96,7 +96,7 @@ class Reception {
         for (const Stranger& stranger : strangers_) waiting.push_back({stranger.socket.number(), POLLIN, 0});
         if (!wait_for(waiting, until)) return false;
         for (std::size_t r = 1; r < joined_.size(); ++r) {  // which say nothing before they are answered
-            if (waiting[1 + r].revents) throw PeerGone(fmt::format("rank {} has ended while ranks joined", r));
+            if (waiting[1 + r].revents) throw PeerGone(fmt::format("rank {} ended while the ranks were joining", r));
         }
         std::vector<Stranger> remain;
         for (std::size_t i = 0; i < strangers_.size(); ++i) {
@@ -134,8 +134,8 @@ class Reception {
         return false;
     }
     std::string refusal(const Wire& said) const {
-        if (said.version != Wire().version) return "rank 0 is of another version of Headroom";
-        if (said.job != own_.job) return "rank 0 is another job's";
+        if (said.version != Wire().version) return "rank 0 runs another version of Headroom";
+        if (said.job != own_.job) return "rank 0 belongs to another job";
         if (said.ranks != own_.ranks)
             return fmt::format("the job of rank 0 has {} ranks, not {}", own_.ranks, said.ranks);
         if (said.rank < 1 || said.rank >= own_.ranks) return fmt::format("no rank {} can join", said.rank);
@@ -190,7 +190,7 @@ Socket connect_to_first(const std::string& address, const Hello& own, double pat
             return first;
         } catch (const TimedOut& error) {
             throw TimedOut(fmt::format("rank {} can't join within {:g} s: {}", own.rank, patience,
-                                       joined ? "rank 0 does not say that all ranks have come" : error.what()));
+                                       joined ? "rank 0 has not said that all ranks joined" : error.what()));
         } catch (const PeerGone& error) {
             if (joined || std::chrono::steady_clock::now() > until)
                 throw PeerGone(

@@ -61,7 +61,7 @@ class NcclLink {
                   std::span<const Group::Extent> receives) {
         const Group::Extent given = extent(sends, rank_), taken = extent(receives, rank_);
         if (given.bytes != taken.bytes)
-            throw Error("group: a rank sends itself another number of bytes than it receives");
+            throw Error("group: a rank sends itself a different number of bytes than it receives");
         attempt(device, [&] {
             check("an earlier exchange", state("ncclCommGetAsyncError"));  // which may have failed since
             if (given.bytes > 0 && send + given.offset != receive + taken.offset)

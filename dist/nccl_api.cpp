@@ -21,8 +21,8 @@ NcclApi load_nccl(const std::vector<std::string>& libraries) {
     if (api.get_version(&version) != kNcclSuccess || version < 21400) {  // up to 2.8 they count in thousands
         const int major = version < 10000 ? version / 1000 : version / 10000;
         const int minor = version < 10000 ? version % 1000 / 100 : version % 10000 / 100;
-        throw DeviceError(fmt::format("several GPUs: NCCL {}.{} is too old, 2.14 is the first that will do; {}", major,
-                                      minor, advice));
+        throw DeviceError(
+            fmt::format("several GPUs: NCCL {}.{} is too old, 2.14 or newer is needed; {}", major, minor, advice));
     }
     library.find(api.get_unique_id, "ncclGetUniqueId");
     library.find(api.comm_init_rank_config, "ncclCommInitRankConfig");

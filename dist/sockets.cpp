@@ -89,8 +89,8 @@ void until_done(const Socket& socket, short event, std::size_t bytes, Deadline u
         if (went > 0) continue;
         pollfd ready{socket.number(), event, 0};
         if (!wait_for({&ready, 1}, until))
-            throw TimedOut(
-                fmt::format("{} of {} bytes {} in time", done, bytes, event == POLLIN ? "have come" : "have gone"));
+            throw TimedOut(fmt::format("{} of {} bytes {} in time", done, bytes,
+                                       event == POLLIN ? "have arrived" : "have been sent"));
     }
 }
 
@@ -115,12 +115,13 @@ Address Address::parse(std::string_view text) {
     int number = -1;
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (error != std::errc() || end != port.data() + port.size() || number < 0 || number > 65535)
-        throw Error(fmt::format("\"{}\" is no address of the form HOST:PORT", text));
+        throw Error(fmt::format("\"{}\" is not an address of the form HOST:PORT", text));
     const bool in_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
     if (in_brackets) host = host.substr(1, host.size() - 2);
     if (host.find_first_of("[]") != std::string_view::npos ||
         (!in_brackets && host.find(':') != std::string_view::npos))
-        throw Error(fmt::format("\"{}\" is no address of the form HOST:PORT, with an IPv6 address in brackets", text));
+        throw Error(
+            fmt::format("\"{}\" is not an address of the form HOST:PORT, with an IPv6 address in brackets", text));
     return {std::string(host), std::string(port)};
 }
 
@@ -168,7 +169,7 @@ Socket Socket::connect(const std::string& address, Deadline until, double attemp
             if (Socket made = try_to_connect(*at, std::min(until, within(attempt)), why); made.is_open()) return made;
         }
         if (Clock::now() + kBetweenAttempts >= until)
-            throw TimedOut(fmt::format("nobody accepts at {}: {}", address, why));
+            throw TimedOut(fmt::format("no process accepts connections at {}: {}", address, why));
         std::this_thread::sleep_for(kBetweenAttempts);
     }
 }
@@ -202,7 +203,7 @@ void Socket::send_frame(std::string_view bytes, Deadline until) const {
 std::string Socket::receive_frame(std::size_t most, Deadline until) const {
     std::uint64_t count = 0;
     receive(std::as_writable_bytes(std::span(&count, 1)), until);
-    if (count > most) throw Error(fmt::format("a message of {} bytes came where {} are the most", count, most));
+    if (count > most) throw Error(fmt::format("a message of {} bytes came where at most {} are allowed", count, most));
     std::string bytes(count, '\0');
     receive(std::as_writable_bytes(std::span(bytes)), until);
     return bytes;
@@ -238,7 +239,7 @@ std::optional<Socket> Listener::accept(Deadline until) const {
     for (;;) {
         const int made = accept4(number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (made >= 0) return Socket(made);
-        if (errno == EINVAL) throw PeerGone("the port is listened at no more");
+        if (errno == EINVAL) throw PeerGone("the port no longer accepts connections");
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             throw Error(fmt::format("can't accept a connection: {}", reason(errno)));
         // Anything else is said of a connection that has ended before it was accepted.

@@ -134,7 +134,7 @@ class TcpGroup final : public Group {
             const auto own = static_cast<std::size_t>(rank());
             const Extent given = sends[own], taken = receives[own];
             if (given.bytes != taken.bytes)
-                throw Error("group: a rank sends itself another number of bytes than it receives");
+                throw Error("group: a rank sends itself a different number of bytes than it receives");
             if (given.bytes > 0) std::memmove(receive + taken.offset, send + given.offset, given.bytes);
             const Exchange work{send, sends, receive, receives, rank(), ranks()};
             if (rank() == 0)

@@ -75,7 +75,7 @@ class ThreadGroup final : public Group {
             if (agree && sent.bytes > 0 && from != to) std::memcpy(to, from, sent.bytes);
         }
         meeting_->wait();  // what was sent may change from here on
-        if (!agree) throw Error("group: a rank sent another number of bytes than was expected of it");
+        if (!agree) throw Error("group: a rank sent a different number of bytes than expected");
     }
 
     std::shared_ptr<Meeting> meeting_;

@@ -123,7 +123,7 @@ Socket connect_to_one_of(const std::vector<std::string>& addresses, const Hello&
             reasons.emplace_back(error.what());
         }
     }
-    throw Error(reasons.empty() ? "rank 0 has no address in a network" : fmt::format("{}", fmt::join(reasons, "; ")));
+    throw Error(reasons.empty() ? "rank 0 has no network address" : fmt::format("{}", fmt::join(reasons, "; ")));
 }
 
 std::vector<Socket> meet(Group& hosts, const std::string& first_host, double seconds, std::string& why_not) {

@@ -77,7 +77,7 @@ int number(const char* name, int least, int most, int otherwise) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-        throw Error(fmt::format("{} is \"{}\", and no number from {} to {}", name, text, least, most));
+        throw Error(fmt::format("{} is \"{}\", which is not a number from {} to {}", name, text, least, most));
     return value;
 }
 
@@ -101,7 +101,7 @@ const headroom_mpi_table* open_mpi(const char* told_by) {
         decltype(&::headroom_mpi) table = nullptr;
         library.find(table, "headroom_mpi");
         if (table()->version != kMpiPluginVersion)
-            throw DeviceError(fmt::format("it is of another version of Headroom; {}", advice));
+            throw DeviceError(fmt::format("it belongs to another version of Headroom; {}", advice));
         return table();
     } catch (const DeviceError& error) {
         throw Error(fmt::format("{} says that this is one process of several: {}", told_by, error.what()));
@@ -116,7 +116,7 @@ std::string ranks_told(const char* told_by) {
 
 /// Seconds; 0 means for ever.
 double seconds(const char* name, double told) {
-    if (!(told >= 0)) throw Error(fmt::format("{} must be at least 0 seconds, not {:g}", name, told));
+    if (!(told >= 0)) throw Error(fmt::format("{} must be at least 0 seconds, got {:g}", name, told));
     return told == 0 ? 1e9 : told;
 }
 
@@ -127,8 +127,8 @@ void refuse_one_gpu_twice(Group& hosts, const std::string& uuid) {
         const std::size_t r = static_cast<std::size_t>(std::find(all.begin(), all.end(), all[q]) - all.begin());
         if (r < q) {
             throw Error(
-                fmt::format("ranks {} and {} see the same GPU, {}, and need one each: start fewer processes, or let "
-                            "each see another one (CUDA_VISIBLE_DEVICES)",
+                fmt::format("ranks {} and {} see the same GPU, {}, but need one each: start fewer processes, or show "
+                            "each its own (CUDA_VISIBLE_DEVICES)",
                             r, q, all[q]));
         }
     }
@@ -177,7 +177,7 @@ void World::watch(const std::string& first_host) const {
     std::string why_not;
     watch_ = Watch::begin(*group_, first_host, options_.rank_timeout, why_not);
     if (rank_ == 0 && !why_not.empty())
-        fmt::print(stderr, "ranks that hang are not seen, since not all ranks reach rank 0: {}\n", why_not);
+        fmt::print(stderr, "ranks that hang will not be noticed, since not all ranks reach rank 0: {}\n", why_not);
 }
 
 World::~World() = default;
@@ -190,7 +190,7 @@ void World::share_processors() const {
     const int sharing = group_ ? own.sharing(*group_) : allowed < processors ? 1 : local_ranks_;
     threads_ = std::max(1, allowed / sharing);
     if (threads_ < share) {
-        remark_ = fmt::format("rank {} may run on {} of {} processors, and takes {} thread{}: {} leaves them {}", rank_,
+        remark_ = fmt::format("rank {} may run on {} of {} processors and uses {} thread{}; {} leaves them {}", rank_,
                               allowed, processors, threads_, threads_ == 1 ? "" : "s",
                               address_.empty() ? "mpirun --bind-to none" : "a launcher that binds no processes", share);
     }
@@ -201,7 +201,7 @@ void World::read_launcher() {
     const std::string_view rank = variable("RANK"), ranks = variable("WORLD_SIZE");
     if (rank.empty() != ranks.empty() && ranks != "1") {
         const auto [set, missing] = ranks.empty() ? std::pair{"RANK", "WORLD_SIZE"} : std::pair{"WORLD_SIZE", "RANK"};
-        throw Error(fmt::format("{} is set, and {} is not: set both, or neither", set, missing));
+        throw Error(fmt::format("{} is set, but {} is not; set both or neither", set, missing));
     }
     if (ranks.empty() || ranks == "1") return;
     ranks_ = number("WORLD_SIZE", 1, kMostRanks, 0);
@@ -213,8 +213,8 @@ void World::read_launcher() {
     const std::string_view host = variable("MASTER_ADDR");
     if (host.empty() || variable("MASTER_PORT").empty()) {
         throw Error(
-            "RANK and WORLD_SIZE are set, and MASTER_ADDR and MASTER_PORT, where the first process is met, are not: "
-            "set all, or start with mpirun");
+            "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT, the address of the first process, are not; "
+            "set all four, or start with mpirun");
     }
     // torchrun itself listens at this port, unless each process has been told to.
     const int taken = variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
@@ -241,7 +241,7 @@ Context World::context(ContextOptions options) const {
 Context World::cuda(ContextOptions options) const {
     const int gpus = kernels::cuda_device_count();
     if (gpus > 1 && local_ranks_ > gpus) {
-        throw Error(fmt::format("{} processes of this machine need a GPU each, and it has {}: start with mpirun -np {}",
+        throw Error(fmt::format("{} processes on this machine need a GPU each, but it has {}; start with mpirun -np {}",
                                 local_ranks_, gpus, gpus));
     }
     const int own = gpus == 1 ? 0 : local_rank_;  // the only one, which a launcher may have chosen for this rank

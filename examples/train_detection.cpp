@@ -88,8 +88,8 @@ void take_sizes(cli::App& app, const DetectionFlags& flags) {
     const auto rows = [&](const char* name) {
         const files::SafetensorsEntry* const entry = weights.find(name);
         if (!entry)
-            throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors{}", flags.from, name,
-                                        files::part_advice(flags.from)));
+            throw FileError(fmt::format("{}: has no {}, so it is not a file of torchvision's detectors{}", flags.from,
+                                        name, files::part_advice(flags.from)));
         return fmt::to_string(entry->shape.numel());
     };
     const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
@@ -102,37 +102,39 @@ void take_sizes(cli::App& app, const DetectionFlags& flags) {
 void add_flags(cli::App& app, DetectionFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     const auto pixels = cli::whole(64, 1 << 15);
-    cli::add_option(
-        app, "--data", flags.data,
-        "folder with PNG and JPEG files, annotated as COCO's; without it, circles, rectangles and triangles "
-        "are drawn");
+    cli::add_option(app, "--data", flags.data,
+                    "folder with PNG and JPEG files, annotated in COCO's format; without it, circles, rectangles and "
+                    "triangles are drawn");
     cli::add_option(app, "--annotations", flags.annotations,
-                    "JSON file with the annotations; by default the one that is in --data")
+                    "JSON file with the annotations; by default the one in --data")
         .needs("--data");
     // Of earlier releases, which did not leave bad boxes out by themselves.
     cli::ignore_old(app, "--skip-bad-boxes");
     cli::add_option(app, "--labels", flags.labels,
-                    "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: 1, 2, ... in "
-                    "the order of the ids; by default ids where the head of --from has 91 classes")
+                    "ids: labels are the categories' ids, as in torchvision's weights for COCO; order: labels are 1, "
+                    "2, ... in the order of the ids; by default ids if the head of --from has 91 classes, else order")
         .check(cli::one_of({"ids", "order"}))
         .needs("--data");
-    cli::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
+    cli::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn, which finds boxes without masks")
         .check(cli::one_of({"maskrcnn", "fasterrcnn"}))
         .show_default();
     cli::add_option(app, "--backbone", flags.backbone, "resnet18 or resnet50")
         .check(cli::one_of({"resnet18", "resnet50"}))
         .show_default();
-    cli::add_option(app, "--pyramid", flags.pyramid, "channels of the feature pyramid and of the masks' convolutions")
+    cli::add_option(app, "--pyramid", flags.pyramid,
+                    "channels of the feature pyramid and of the mask head's convolutions")
         .check(count)
         .show_default();
     cli::add_option(app, "--hidden", flags.hidden, "width of the layers that classify a region")
         .check(count)
         .show_default();
-    cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+    cli::add_option(app, "--height", flags.height,
+                    "image height in pixels; images are drawn in this size or resized to it")
         .check(pixels)
         .show_default();
-    cli::add_option(app, "--width", flags.width, "the same for columns").check(pixels).show_default();
-    cli::add_option(app, "--classes", flags.classes, "with the background, class 0; by default as many as the data has")
+    cli::add_option(app, "--width", flags.width, "image width in pixels").check(pixels).show_default();
+    cli::add_option(app, "--classes", flags.classes,
+                    "number of classes, including the background, class 0; by default that of the data")
         .check(cli::whole(2, 65536));
     const cli::Option images =
         cli::add_option(app, "--images", flags.images, "drawn images to train on").check(count).show_default();
@@ -141,19 +143,20 @@ void add_flags(cli::App& app, DetectionFlags& flags) {
                     "images for validation; by default 100 drawn ones, or a tenth of --data")
         .check(count);
     cli::add_epochs(app, flags);
-    cli::add_option(app, "--objects", flags.objects, "of an image to train on; where there are more, the largest")
+    cli::add_option(app, "--objects", flags.objects,
+                    "most objects per image to train on; if there are more, the largest are used")
         .check(cli::whole(1, 1000))
         .show_default();
     cli::add_option(app, "--regions", flags.regions,
-                    "of an image that the second stage learns from; a quarter may show objects")
+                    "regions per image that the second stage learns from; at most a quarter show objects")
         .check(cli::whole(4, 1 << 14))
         .show_default();
     cli::add_flags(app, flags);
-    cli::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
+    cli::add_image_files(app, flags, "threads that draw, read and augment images", /*annotated=*/true);
     app.option("--skip-bad-images").needs("--data");
     cli::add_from(app, flags.from,
-                  "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
-                  "the file's; for another number of classes the head, its last layers, stays as initialised");
+                  "safetensors file with torchvision's weights to start from; it sets --backbone, --pyramid and "
+                  "--hidden; for another number of classes the head, its last layers, stays as initialised");
     app.footer(kExamples);
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);

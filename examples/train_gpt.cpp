@@ -122,7 +122,7 @@ void take_sizes(cli::App& app, GptFlags& flags) {
         for (const auto& [name, activation] : kActivations)
             if (activation == sizes.activation) cli::imply(app, "--activation", name, flags.from);
         if (sizes.activation == Activation::gelu_erf)
-            flags.note(fmt::format("{}: GELU is in its exact form, unless --activation says otherwise", flags.from));
+            flags.note(fmt::format("{}: GELU is in its exact form; --activation changes that", flags.from));
     }
     if (flags.tokens.empty()) {
         flags.vocabulary = sizes.vocabulary;
@@ -133,22 +133,24 @@ void take_sizes(cli::App& app, GptFlags& flags) {
 
 void add_flags(cli::App& app, GptFlags& flags) {
     const cli::Option tokens = cli::add_text_data(app, flags);
-    cli::add_option(app, "--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
+    cli::add_option(app, "--vocabulary", flags.vocabulary, "vocabulary size of --tokens; by default that of GPT-2")
         .check(cli::whole(1, std::int64_t{1} << 31))
         .needs(tokens);
     cli::add_text_sizes(app, flags);
-    cli::add_flag(app, "--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
+    cli::add_flag(app, "--half-residual", flags.half_residual,
+                  "keep the residual stream between blocks in --dtype, not in f32");
     cli::add_flag(app, "--no-bias", flags.no_bias, "linear layers and norms have no biases");
     std::vector<std::string> names;
     for (const auto& [name, activation] : kActivations) names.push_back(name);
     cli::add_option(app, "--activation", flags.activation,
-                    "of the feed-forward parts: gelu_tanh, as GPT-2's, gelu_erf, as nanoGPT's, or relu")
+                    "activation of the feed-forward parts: gelu_tanh as in GPT-2, gelu_erf as in nanoGPT, or relu")
         .check(cli::one_of(names))
         .show_default();
     cli::add_text_sampling(app, flags);
     cli::add_flags(app, flags);
-    cli::add_from(app, flags.from,
-                  "GPT-2 file in Hugging Face's format, or one of nanoGPT's, to begin with; its sizes are the model's");
+    cli::add_from(
+        app, flags.from,
+        "GPT-2 weights to start from, in Hugging Face's or nanoGPT's format; the model takes its sizes from the file");
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
         cli::check_heads(flags);

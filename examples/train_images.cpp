@@ -45,7 +45,7 @@ struct ImageFlags : DataFlags {
         weight_decay = 0.05;
         beta2 = 0.999;
         trainer.recomputes = recompute_ways(model);
-        trainer.recomputes.back().what += "; VGG and mlp, which have none, as cheap";
+        trainer.recomputes.back().what += "; for VGG and mlp, which have no blocks, the same as cheap";
     }
 
     PerceptronOptions perceptron;
@@ -59,7 +59,7 @@ void take_defaults(cli::App& app, ImageFlags& flags) {
     if (flags.model != "small" && !app.given("--lr")) {
         cli::imply(app, "--lr", vgg ? "0.0001" : "0.001", flags.model);
         if (flags.floor() > flags.trainer.schedule.peak)
-            throw cli::WrongUsage(fmt::format("--min-lr {} is above {}'s --lr, {}; name that, too", flags.min_lr,
+            throw cli::WrongUsage(fmt::format("--min-lr {} is above {}'s --lr, {}; give --lr as well", flags.min_lr,
                                               flags.model, flags.trainer.schedule.peak));
     }
     const nn::RecomputeWays ways = recompute_ways(flags.model);
@@ -80,30 +80,31 @@ void check_for_model(const ImageFlags& flags) {
 void add_flags(cli::App& app, ImageFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     app.footer(kExamples);
-    cli::add_option(
-        app, "--data", flags.data,
-        "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's or CIFAR-100's binary files, or "
-        "a "
-        "folder of PNG and JPEG for each class, below train/ and val/ or to be split; only --device dry does "
-        "without");
-    cli::add_option(
-        app, "--model", flags.model,
-        "small (a ResNet for images of some 30 pixels), mlp (linear layers), or one of torchvision's; --lr is by "
-        "default 0.001 for mlp and its residual networks, 0.0001 for VGG")
+    cli::add_option(app, "--data", flags.data,
+                    "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's or CIFAR-100's "
+                    "binary files, or one folder of PNG and JPEG files per class, in train/ and val/ or to be split; "
+                    "optional only with --device dry");
+    cli::add_option(app, "--model", flags.model,
+                    "small (a ResNet for images of about 30 pixels), mlp (linear layers), or one of torchvision's "
+                    "models; --lr is by default 0.001 for mlp and torchvision's ResNets, 0.0001 for VGG")
         .check(cli::one_of(model_names()))
         .show_default();
     cli::add_option(app, "--layers", flags.perceptron.layers, "hidden layers of mlp")
         .check(cli::whole(0, 1000))
         .show_default();
-    cli::add_option(app, "--hidden", flags.perceptron.hidden, "their width").check(count).show_default();
-    cli::add_option(app, "--dropout", flags.perceptron.dropout, "probability behind each of them")
+    cli::add_option(app, "--hidden", flags.perceptron.hidden, "width of mlp's hidden layers")
+        .check(count)
+        .show_default();
+    cli::add_option(app, "--dropout", flags.perceptron.dropout, "dropout probability after each hidden layer of mlp")
         .check(cli::real(0, 0.99))
         .show_default();
-    cli::add_option(app, "--height", flags.height, "resize images to so many rows; by default as they are, photos 224")
+    cli::add_option(app, "--height", flags.height,
+                    "resize images to this many rows; by default unchanged, photos to 224")
         .check(count);
-    cli::add_option(app, "--width", flags.width, "the same for columns; by default as --height").check(count);
+    cli::add_option(app, "--width", flags.width, "resize images to this many columns; by default as --height")
+        .check(count);
     cli::add_option(app, "--classes", flags.classes,
-                    "by default as many as the data has; without data 1000, of small and mlp 10")
+                    "number of classes; by default that of the data; without data 1000, or 10 for small and mlp")
         .check(count);
     cli::add_epochs(app, flags);
     cli::add_option(
@@ -112,17 +113,17 @@ void add_flags(cli::App& app, ImageFlags& flags) {
         "tenth of a folder")
         .check(count);
     cli::add_option(app, "--augment", flags.augment,
-                    "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
-                    "random part, flipped), none, or auto: as suits the data")
+                    "how to augment training images: affine (rotate, scale, shift), crop (shift, flip), photo (random "
+                    "crop, flip), none, or auto, which suits the data")
         .check(cli::one_of({"auto", "affine", "crop", "photo", "none"}))
         .show_default();
-    cli::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
+    cli::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the uniform distribution in the labels")
         .check(cli::real(0, 0.99))
         .show_default();
     cli::add_flags(app, flags);
-    cli::add_image_files(app, flags, "threads that read and vary images");
+    cli::add_image_files(app, flags, "threads that read and augment images");
     cli::add_from(app, flags.from,
-                  "safetensors file with torchvision's weights to begin with; for another number of classes the head, "
+                  "safetensors file with torchvision's weights to start from; for another number of classes the head, "
                   "its last layer, stays as initialised");
     app.callback([&] {
         if (flags.data.empty() && flags.device != "dry") cli::require(app, "--data");

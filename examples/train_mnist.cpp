@@ -86,9 +86,10 @@ nlohmann::ordered_json train(const std::string& folder) {
 int main(int argc, char** argv) {
     CLI::App app("Trains a perceptron on MNIST.", "train_mnist");
     std::string folder, file;
-    app.add_option("--data", folder, "folder with train-* and t10k-*, or with t10k-* alone: a tenth then validates")
+    app.add_option("--data", folder,
+                   "folder with train-* and t10k-*, or with t10k-* alone, a tenth of which is then for validation")
         ->required();
-    app.add_option("--json", file, "file for the figures of the run");
+    app.add_option("--json", file, "JSON file for the results of the run");
     CLI11_PARSE(app, argc, argv);
     try {
         const nlohmann::ordered_json figures = train(folder);

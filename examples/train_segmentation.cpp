@@ -89,14 +89,14 @@ void add_flags(cli::App& app, SegmentationFlags& flags) {
         .check(count)
         .show_default();
     cli::add_flag(app, "--bilinear", flags.bilinear,
-                  "upsampling by interpolation, not by convolutions: fewer parameters");
+                  "upsample by interpolation instead of convolutions, with fewer parameters");
     add_data(app, flags);
     cli::add_epochs(app, flags);
     cli::add_flags(app, flags);
-    cli::add_image_files(app, flags, "threads that draw, read and vary images");
+    cli::add_image_files(app, flags, "threads that draw, read and augment images");
     cli::add_from(app, flags.from,
-                  "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
-                  "number of classes the head, its last layer, stays as initialised");
+                  "safetensors file with milesial's weights to start from; the model takes its sizes from the file; "
+                  "for another number of classes the head, its last layer, stays as initialised");
     app.footer(kExamples);
     app.callback([&] { complete(app, flags); });
 }
@@ -218,7 +218,7 @@ cli::Program segmentation_program(SegmentationFlags& flags) {
     const auto images = std::make_shared<const Split>(read_images(flags));
     cli::set_steps(flags, images->training->size());
     std::string what = fmt::format("{}; {}", images->what, data::wide_and_high(flags.height, flags.width));
-    if (small) what += ", the least that a U-Net takes";
+    if (small) what += ", the smallest size that a U-Net takes";
     what += cli::head_note(flags.from, head(), flags.classes);
     return {.data = what,
             .unit = "samples",

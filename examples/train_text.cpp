@@ -37,7 +37,7 @@ struct ModelFlags : cli::TextFlags {
         trainer.schedule.peak = 2e-3;
         dropout = 0.1;
         trainer.recomputes = nn::BertForMaskedLm::recompute_ways();
-        trainer.recomputes.back().what += "; of lstm and gru, which have no cheap, the gates, from some states";
+        trainer.recomputes.back().what += "; for lstm and gru, which have no cheap, the gates, from some states";
     }
 
     std::string model = "lstm";
@@ -69,7 +69,8 @@ void take_vocabulary(ModelFlags& flags) {
     if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
         flags.pieces = given;
     } else if (flags.tokens.empty()) {
-        throw cli::WrongUsage(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
+        throw cli::WrongUsage(
+            fmt::format("--vocabulary {}: a vocabulary size is for --tokens; name a vocab.txt", given));
     } else if (kinds < 1 || kinds > std::int64_t{1} << 30) {
         throw cli::WrongUsage(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
     } else {
@@ -108,7 +109,8 @@ void check_for_model(const ModelFlags& flags) {
         refuse(flags.top_k > 0, "--top-k");
         cli::check_heads(flags);
         cli::check_positions(flags);
-        if (flags.block < 3) throw cli::WrongUsage("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
+        if (flags.block < 3)
+            throw cli::WrongUsage("--block must be at least 3 for bert, whose blocks hold [CLS] and [SEP] as well");
     } else {
         refuse(flags.hidden > 0, "--hidden");
         refuse(flags.positions > 0, "--positions");
@@ -119,29 +121,29 @@ void check_for_model(const ModelFlags& flags) {
 
 void add_flags(cli::App& app, ModelFlags& flags) {
     cli::add_option(app, "--model", flags.model,
-                    "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
-                    "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
+                    "lstm or gru, which predict the next token, or bert, which predicts masked ones (with defaults of "
+                    "its own: --block 32, --batch 64, --dropout 0)")
         .check(cli::one_of({"lstm", "gru", "bert"}))
         .show_default();
     cli::add_text_data(app, flags);
-    cli::add_option(
-        app, "--vocabulary", flags.given_vocabulary,
-        "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
-        "--tokens, the number of kinds (50257)")
+    cli::add_option(app, "--vocabulary", flags.given_vocabulary,
+                    "vocab.txt of a WordPiece tokenizer, as Hugging Face provides it for BERT, whose pieces are the "
+                    "tokens; or, with --tokens, the vocabulary size (50257)")
         .type_name("FILE|INT")
         .excludes("--bytes");
     cli::add_option(app, "--case", flags.letter_case,
-                    "of letters, for vocab.txt: lower, or keep; by default as the tokenizer_config.json beside it "
-                    "says, else keep where its pieces have capitals")
+                    "case of letters, with a vocab.txt: lower or keep; by default what tokenizer_config.json beside it "
+                    "says, or else keep if its pieces have capitals")
         .check(cli::one_of({"lower", "keep"}));
     cli::add_text_sizes(app, flags);
-    cli::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
+    cli::add_option(app, "--hidden", flags.hidden, "feed-forward width of bert's layers; 0: four times --width")
         .check(cli::whole(0, 1 << 20));
     cli::add_text_sampling(app, flags);
     app.option("--sample")
-        .description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
+        .description("tokens of text to print at the end: lstm and gru continue a text, bert fills in masked tokens");
     cli::add_flags(app, flags);
-    cli::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
+    cli::add_from(app, flags.from,
+                  "BERT weights to start from, in Hugging Face's format; the model takes its sizes from the file");
     app.footer(kExamples);
     app.callback([&] {
         if (!flags.given_vocabulary.empty()) take_vocabulary(flags);

@@ -11,7 +11,7 @@ namespace headroom::files {
 namespace {
 
 std::vector<char> own_bytes(Context& context, const Array& array) {
-    std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
+    std::vector<char> bytes(array.size_bytes());
     download(context.exec(), array, contiguous_view(bytes.data(), array.dtype, array.shape()));
     return bytes;
 }

@@ -24,6 +24,8 @@ struct View {
     std::int64_t size(int axis) const { return shape[axis]; }
     std::int64_t stride(int axis) const { return strides[axis]; }
     std::int64_t numel() const { return shape.numel(); }
+    /// Of its elements, without gaps.
+    std::size_t size_bytes() const { return static_cast<std::size_t>(numel()) * size_of(dtype); }
     bool is_contiguous() const { return kernels::is_contiguous(shape, strides); }
     template <class T>
     T* as() const {

@@ -103,10 +103,11 @@ std::string shown(const std::string& value) { return value.size() <= kShown ? va
     for (const auto& [name, value] : all) {
         const std::string one = value_in(first, name), two = value_in(other, name);
         if (one != two)
-            throw Error(fmt::format("{}: process {} has {}, and process 0 has {}; all need the same flags and data",
+            throw Error(fmt::format("{}: process {} has {}, but process 0 has {}; all need the same flags and data",
                                     name, rank, shown(two), shown(one)));
     }
-    throw Error(fmt::format("process {} has the parts of its model or its data in another order than process 0", rank));
+    throw Error(
+        fmt::format("process {} has the parts of its model or its data in a different order than process 0", rank));
 }
 
 }  // namespace
@@ -155,8 +156,8 @@ void Session::expect_same_parameters() {
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         if (all[rank] == all.front()) continue;
         throw Error(
-            fmt::format("after step {} the parameters of process {} are not those of process 0: something sets "
-                        "or updates them on each by itself (initial values, a hook)",
+            fmt::format("after step {} the parameters of process {} differ from those of process 0: something sets or "
+                        "updates them separately on each process (initial values, a hook)",
                         steps_done_, rank));
     }
 }

@@ -50,7 +50,7 @@ void note(int signal) {
 Interrupt::Interrupt() {
     if (used.exchange(true))
         throw Error(
-            "Interrupt: another one is watching the signals; of several trainings at a time, only one may have "
+            "Interrupt: another one is watching the signals; if several trainings run at a time, only one may set "
             ".handle_signals = true");
     noted = 0;
     struct sigaction action {};

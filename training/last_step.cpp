@@ -67,7 +67,7 @@ void LastStep::watch() {
 void LastStep::write() {
     try {
         files::replace_file_at_once(path_, file_);
-        say("interrupted; saved to {} as after step {}, while {} goes on", path_, step_,
+        say("interrupted; saved to {} the state after step {}, while {} continues", path_, step_,
             last_ ? "the next one" : "a later one");
     } catch (const std::exception& error) {
         say("interrupted; {}", error.what());

@@ -24,11 +24,12 @@ MakeOptimizer optimizer_named(const std::string& name, const optim::AdamWOptions
                               const optim::SgdOptions& of_sgd) {
     if (name == "adamw") return adamw(of_adamw);
     if (name == "sgd") return sgd(of_sgd);
-    throw Error(fmt::format("there is no optimizer {}; there are {}", name, fmt::join(optimizer_names(), ", ")));
+    throw Error(
+        fmt::format("there is no optimizer {}; the optimizers are {}", name, fmt::join(optimizer_names(), ", ")));
 }
 
 std::string spell_field(const std::string& name, const std::string& value) {
-    if (name == "device") return fmt::format("a device that has {} bytes", value);
+    if (name == "device") return fmt::format("a device with {} bytes", value);
     return value.empty() ? "." + name : fmt::format(".{} = {}", name, value);
 }
 

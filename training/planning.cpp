@@ -49,8 +49,8 @@ TrainerOptions divided(TrainerOptions options, const plan::MicroBatching& divisi
 plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
     if (const std::string given = std::exchange(options, keeping_all(options)).recompute;
         !given.empty() && given != options.recompute) {
-        throw Error(fmt::format("{}: with {} a plan says what is recomputed", options.spell("recompute", given),
-                                options.spell("budget", "")));
+        throw Error(fmt::format("{}: with {}, a plan decides what is recomputed; leave it out",
+                                options.spell("recompute", given), options.spell("budget", "")));
     }
     if (const auto saved = saved_plan(options)) {
         options.batch = saved->division.batch;
@@ -105,7 +105,8 @@ std::vector<plan::TimedStep> middle_of(std::vector<plan::TimedStep> steps) {
 
 plan::Costs Trainer::calibrate(Context& context, std::int64_t rounds) const {
     const Profile profile = context.profile();
-    if (profile.compute.graphs) throw Error("calibrate: a context with graphs runs no op by itself");
+    if (profile.compute.graphs)
+        throw Error("calibrate: ops of a context with graphs can't be timed one by one; use a context without graphs");
     const TrainerOptions options = keeping_all(options_);
     plan::Costs costs = plan::Costs::assumed(profile);
     plan::Planner planner(profile, workload_of(task_, options), costs);
@@ -162,7 +163,7 @@ Planned Trainer::plan(const Profile& here) const {
     }
     if (options_.split_batch == true && batch_stays_whole(profile, task_, options_)) {
         throw Error(options_.spell("split_batch", "true") +
-                    ": the task's samples depend on each other, so that its batch stays whole; leave it out");
+                    ": the task's samples depend on each other, so its batch can't be split; leave it out");
     }
     plan::Workload workload = workload_of(task_, options_);
     const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
@@ -202,8 +203,9 @@ void Trainer::apply(const plan::Plan& plan) {
 void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
     const bool other = plan.division.batch != options_.batch || plan.division.accumulate != options_.accumulate;
     if (!options_.resume.empty() && other) {
-        throw Error(fmt::format("the plan has {} of {} samples, and a training that is resumed keeps its {} of {}",
-                                plan.division.accumulate, plan.division.batch, options_.accumulate, options_.batch));
+        throw Error(
+            fmt::format("the plan has {} micro-batches of {} samples, but a resumed training keeps its {} of {}",
+                        plan.division.accumulate, plan.division.batch, options_.accumulate, options_.batch));
     }
     check_program(plan, profile);
 }
@@ -211,7 +213,7 @@ void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
 void Trainer::check_program(const plan::Plan& plan, const Profile& profile) const {
     for (const nn::RecomputeWay& way : options_.recomputes) {
         if (way.name != plan.division.choice || way.policies.empty()) continue;
-        throw Error(fmt::format("the plan's choice is {}, which has rules of its own beside the plan's", way.name));
+        throw Error(fmt::format("the plan chooses {}, which has policies of its own beside the plan's", way.name));
     }
     const TrainerOptions options = divided(keeping_all(options_), plan.division);
     plan::check_program(
@@ -224,7 +226,7 @@ std::optional<plan::Plan> Trainer::apply_saved(const Profile& profile) {
     try {
         check_program(*plan, profile);
     } catch (const Error& error) {
-        throw Error(fmt::format("the plan in {}: {}; give {} or {} in its place", options_.resume, error.what(),
+        throw Error(fmt::format("the plan in {}: {}; give {} or {} instead", options_.resume, error.what(),
                                 options_.spell("budget", ""), options_.spell("recompute", "")));
     }
     apply(*plan);

@@ -51,7 +51,7 @@ std::size_t take_steps(Session& session) {
 }
 
 constexpr const char* kAnotherTraining =
-    "; batch norm, or a loss over pairs, then sees fewer samples at once, which is another training";
+    "; batch norm, or a loss over pairs, then sees fewer samples at once, which changes the training";
 
 /// What the options say that a plan, and `changed`, say instead: " in place of --memory-limit and --recompute".
 std::string replaced(const Profile& profile, const TrainerOptions& options, std::vector<std::string> changed = {}) {
@@ -103,7 +103,7 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
                 least = std::min(least, error.least());
                 if (!error.least_split()) break;  // smaller micro-batches were tried, or can't be
             } catch (const Error& error) {        // it trains nothing, or recomputes by policies of its own
-                return {false, fmt::format("no plan is for it ({})", error.what())};
+                return {false, fmt::format("no plan can be made for it ({})", error.what())};
             }
         }
     }
@@ -201,7 +201,7 @@ std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& 
     const std::string ways = shared.empty() ? more : fmt::format("{}, or {}", shared, more);
     return options.resume.empty()
                ? fmt::format("{}: use a smaller model{} {}", change.words, shared.empty() ? " or" : ",", ways)
-               : fmt::format("a training that is resumed keeps its batch, and {}: use {}", change.words, ways);
+               : fmt::format("a resumed training keeps its batch, and {}: use {}", change.words, ways);
 }
 
 OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
@@ -213,8 +213,8 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     const bool planned = options.limit() > 0 && report.limit > 0 && usable >= forecast.peak.reserved;
     if (exceeds || planned) {
         report.advice = fmt::format(
-            "this was not rehearsed: it depends on values, or its batch has another shape than the first ones; give "
-            "all batches one shape{}",
+            "this was not rehearsed: it depends on values, or its batch has a different shape than the first ones; "
+            "give all batches one shape{}",
             planned
                 ? fmt::format(", or use {} or more", options.spell("budget", fmt::to_string(report.request_limit())))
                 : "");
@@ -223,8 +223,8 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     report.whole = forecast.peak;
     report.advice = usable < forecast.peak.reserved
                         ? advice(profile, usable, forecast.peak, task, options,
-                                 fmt::format("{} that others now use of the device", size_text(report.others())))
-                        : "a rehearsal has passed in what is free by these figures";
+                                 fmt::format("{} of the device that others now use", size_text(report.others())))
+                        : "by these figures the free memory suffices, as a rehearsal shows";
     return OutOfMemory(std::move(report));
 }
 

@@ -25,7 +25,7 @@ namespace {
 void check(const TrainerOptions& options) {
     const auto least = [&](const char* name, std::int64_t value, std::int64_t least) {
         if (value < least)
-            throw Error(fmt::format("{}: at least {} is needed", options.spell(name, fmt::to_string(value)), least));
+            throw Error(fmt::format("{}: must be at least {}", options.spell(name, fmt::to_string(value)), least));
     };
     least("batch", options.batch, 1);
     least("accumulate", options.accumulate, 1);
@@ -35,7 +35,7 @@ void check(const TrainerOptions& options) {
     least("patience", options.patience, 0);
     least("save_every", options.save_every, 0);
     if (!(options.average >= 0 && options.average < 1))
-        throw Error(fmt::format("{}: at least 0 and below 1 is needed",
+        throw Error(fmt::format("{}: must be at least 0 and below 1",
                                 options.spell("average", fmt::to_string(options.average))));
     if (options.save_every > 0 && options.save.empty())
         throw Error(fmt::format("{} needs {}", options.spell("save_every", ""), options.spell("save", "")));
@@ -64,7 +64,7 @@ std::vector<std::string> checked(std::vector<std::string> figures) {
     for (const char* const taken : {"loss", "gradient_norm", "learning_rate", ""}) {
         if (std::ranges::find(figures, taken) != figures.end())
             throw Error(
-                fmt::format("a task has a figure \"{}\", which is no name for one: logs have loss, "
+                fmt::format("a task can't name a figure \"{}\": names must not be empty, and logs have loss, "
                             "gradient_norm and learning_rate anyway",
                             taken));
     }
@@ -73,7 +73,7 @@ std::vector<std::string> checked(std::vector<std::string> figures) {
 
 /// Errors: Error without a task.
 std::unique_ptr<Task> checked(std::unique_ptr<Task> task) {
-    if (!task) throw Error("the function that makes the task returned none; return a std::make_unique of your task");
+    if (!task) throw Error("the function that makes the task returned null; return a std::make_unique of your task");
     return task;
 }
 
@@ -143,7 +143,7 @@ void Session::plan_steps() {
     if (options_.steps) {
         steps_ = *options_.steps;
     } else if (batches == data::Sampler::kEndless) {
-        throw Error(fmt::format("{}: the data has no end; say how many {} there are",
+        throw Error(fmt::format("{}: the data has no end; give {} instead",
                                 options_.spell("epochs", fmt::to_string(options_.epochs)),
                                 options_.spell("steps", "")));
     } else {
@@ -259,9 +259,9 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
         const Loss made = loss(batch);
         if (const auto& path = context_.first_non_finite()) {
             where =
-                fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
+                fmt::format("the first output that is not finite is that of {}", path->empty() ? "the model" : *path);
         } else if (!std::isfinite(made.sum().item())) {
-            where = "every module's output was finite, and the loss of them was not";
+            where = "every module's output was finite, but the loss was not";
         }
         if (!where.empty()) break;
     }

@@ -42,9 +42,9 @@ void expect_same(const std::string& section, const Json& saved, const Json& aske
             if (before == now || both != (!before.is_null() && !now.is_null())) continue;
             if (before.is_object() || now.is_object()) expect_same(name, before, now);
             if (before.is_structured() || now.is_structured())
-                throw Error(fmt::format("it was trained with another {}; use the same data", section));
-            throw Error(fmt::format("it was trained with {} {}, not {}, which it must be resumed with", name,
-                                    text(before), text(now)));
+                throw Error(fmt::format("its {0} differs from the {0} given now; use the same data", section));
+            throw Error(fmt::format("it was trained with {} {}, not {}; resume it with the same", name, text(before),
+                                    text(now)));
         }
     }
 }
@@ -63,7 +63,7 @@ auto resumed(const TrainerOptions& options, const Read& read) {
 
 Json description_of(const Task& task) {
     Json json = Json::parse(task.describe(), nullptr, false);
-    if (!json.is_object()) throw Error("Task::describe returns no JSON object");
+    if (!json.is_object()) throw Error("Task::describe must return a JSON object");
     return json;
 }
 
@@ -90,7 +90,7 @@ class Session::Description {
         const auto best = values.contains(kBest) ? std::optional(state_value<double>(values, kBest)) : std::nullopt;
         const std::int64_t since_best = values.contains(kSinceBest) ? state_counter(values, kSinceBest) : 0;
         const Json saved = Json::parse(text, nullptr, false);
-        if (!saved.is_object()) throw FileError(fmt::format("what {} wrote into it is damaged", name));
+        if (!saved.is_object()) throw FileError(fmt::format("the part that {} wrote is damaged", name));
         expect_same(name, saved, describe());
         expect_samples(values);
         session_.steps_done_ = steps;
@@ -105,8 +105,8 @@ class Session::Description {
         const StateValues here = session_.task_->order().state_dict().values;
         if (session_.options_.changed_data || !values.contains(name) || !here.contains(name)) return;
         if (const std::string& saved = values.at(name), &found = here.at(name); saved != found)
-            throw Error(fmt::format("it was trained on {} samples, and there are {} now; {} goes on with these", saved,
-                                    found, session_.options_.spell("changed_data", "")));
+            throw Error(fmt::format("it was trained on {} samples, but there are {} now; {} continues with these",
+                                    saved, found, session_.options_.spell("changed_data", "")));
     }
 
     Json describe() const {

@@ -246,7 +246,7 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
         fmt::print("interrupted after step {}{}\n", session.steps_done(),
                    options_.save.empty() ? fmt::format("; no {}, not saved", options_.spell("save", "")) : "");
     if (early && options_.print)
-        fmt::print("ended after step {}: {} validations in a row came to no less loss\n", session.steps_done(),
+        fmt::print("stopped after step {}: {} validations in a row brought no lower loss\n", session.steps_done(),
                    session.validations_since_best());
     return early || session.steps_done() >= all;
 }
@@ -279,15 +279,15 @@ Report Trainer::train_session(Context& context) const {
     Reporter reporter(session, *this);
     if (options_.print) announce_validations(session);
     if (options_.print && !options_.resume.empty() && session.steps_done() >= session.steps())
-        fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), session.steps());
+        fmt::print("nothing to train: {} steps are done, {} were asked for\n", session.steps_done(), session.steps());
     std::optional<LastStep> last_step;
     if (interrupt && context.group() && is_first(context) && !options_.save.empty()) {
         if (LastStep::keeps(session)) {
             last_step.emplace(session, options_.save, *interrupt, options_.clock);
         } else if (options_.print) {
-            say("a signal ends a training at its next step; a launcher that ends all processes before (mpirun: 2 s) "
-                "loses what {} has not saved: send SIGINT to one process, or give mpirun "
-                "--mca odls_base_sigkill_timeout 60",
+            say("a signal ends a training at its next step; a launcher that kills all processes earlier (mpirun: after "
+                "2 s) loses what {} has not saved: send SIGINT to one process, or give mpirun --mca "
+                "odls_base_sigkill_timeout 60",
                 options_.spell("save_every", ""));
         }
     }
@@ -303,7 +303,7 @@ Report Trainer::train_session(Context& context) const {
         if (options_.save.empty()) throw;
         reporter.save();
         if (options_.print)
-            say("saved to {} after step {}; {} goes on from there", options_.save, session.steps_done(),
+            say("saved to {} after step {}; {} continues from there", options_.save, session.steps_done(),
                 options_.spell("resume", ""));
         throw;
     }
@@ -375,7 +375,7 @@ Report Trainer::train_as_told(Context& context, const Forecast& forecast) const 
         const bool exceeds = memory.peak_allocated > forecast.peak.allocated && forecast.grows_by == 0;
         fmt::print("peak memory {}, predicted {}{}\n", size_text(memory.peak_allocated),
                    size_text(forecast.peak.allocated),
-                   exceeds ? ": a batch had another shape than the first ones, or work depended on values" : "");
+                   exceeds ? ": a batch had a different shape than the first ones, or work depended on values" : "");
         if (report.used) {
             const std::size_t reserve = context.profile().reserved_bytes();
             fmt::print("beside it, the driver, its libraries and others use {}{}\n", size_text(*report.used),

@@ -96,22 +96,22 @@ void Trainer::announce(const Forecast& forecast) const {
     say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
         size_text(forecast.resident_bytes()));
     if (forecast.couples_samples && options_.accumulate > 1)
-        say("batch norm takes its statistics of {} samples, not of the {} of a step", options_.batch,
+        say("batch norm takes its statistics over {} samples, not over the {} of a step", options_.batch,
             options_.batch * options_.accumulate);
     if (forecast.grows_by > 0) {
-        say("memory grows by {} in every step, which the predicted peak does not have: keep numbers of a step "
+        say("memory grows by {} in every step, which the predicted peak does not include: keep a step's numbers "
             "(item()), not its tensors",
             size_text(forecast.grows_by));
     }
     for (const IdlePolicy& idle : forecast.idle_policies) {
-        say("the policy of \"{}\" changes nothing: no module that it fits computes anything{}{}", idle.pattern,
+        say("the policy for \"{}\" changes nothing: no module that it matches computes anything{}{}", idle.pattern,
             idle.nearest.empty() ? "" : "; the nearest that do are ", fmt::join(idle.nearest, ", "));
     }
     std::fflush(stdout);
 }
 
 Report Trainer::run(Context& context) {
-    if (options_.fit_scratch) throw Error("fit_scratch: run makes the context then; give it a profile");
+    if (options_.fit_scratch) throw Error("fit_scratch: run must make the context itself; give it a profile");
     if (!context.dry()) return run(context.profile(), [&](const Profile&) -> Context& { return context; });
     Report report;
     report.planned = plan_or_saved(context.profile(), false);

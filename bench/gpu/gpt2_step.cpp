@@ -218,17 +218,18 @@ int main(int argc, char** argv) {
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cuda", "dry"}))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
-    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too");
+    app.add_flag("--half-residual", flags.half_residual, "keep the residual stream between blocks in --dtype");
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_option("--lr", flags.lr, "learning rate")->capture_default_str();
-    app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
+    app.add_flag("--tf32", flags.compute.tf32, "compute f32 products in TF32");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and attention");
-    app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");
+    app.add_flag("--graphs", flags.compute.graphs, "launch micro-batches and steps as CUDA graphs");
     bool nondeterministic = false;
-    app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
-    app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes that an op may take to be faster");
-    app.add_flag("--fit-scratch", flags.fit_scratch,
-                 "as much scratch as does not raise the peak, at least --scratch-budget: rehearsals find it");
+    app.add_flag("--nondeterministic", nondeterministic, "allow bits to differ between runs");
+    app.add_option("--scratch-budget", flags.compute.scratch_budget, "scratch bytes that an op may take to run faster");
+    app.add_flag(
+        "--fit-scratch", flags.fit_scratch,
+        "rehearse to find the largest scratch budget, at least --scratch-budget, that does not raise the peak");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--accumulate", &flags.accumulate},
                                       {"--time", &flags.time},

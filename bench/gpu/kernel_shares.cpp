@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     std::string pattern;
     bool small = false;
     CLI::App app("Measures kernels beside a copy and a large product.", "kernel_shares");
-    app.add_option("PATTERN", pattern, "a part of the names of the kernels that are measured");
+    app.add_option("PATTERN", pattern, "measure the kernels whose names contain this");
     app.add_flag("--small", small, "tiny arrays, for tests");
     CLI11_PARSE(app, argc, argv);
     try {

@@ -176,12 +176,12 @@ int main(int argc, char** argv) {
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cpu", "cuda", "dry"}))->capture_default_str();
     app.add_option("--model", flags.model)->check(CLI::IsMember(models::names(models::all())))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
-    app.add_option("--recompute", flags.recompute, "one of the model's ways")->capture_default_str();
+    app.add_option("--recompute", flags.recompute, "one of the model's ways of recomputing")->capture_default_str();
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
-    app.add_option("--threads", flags.threads, "0: one per processor")->capture_default_str();
-    app.add_flag("--convolutions", flags.convolutions, "with --device dry: what cuDNN would be asked for, a line each");
-    app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
-    app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");
+    app.add_option("--threads", flags.threads, "CPU threads; 0: one per processor")->capture_default_str();
+    app.add_flag("--convolutions", flags.convolutions, "with --device dry: print each request to cuDNN on a line");
+    app.add_flag("--tf32", flags.compute.tf32, "compute f32 products in TF32");
+    app.add_flag("--graphs", flags.compute.graphs, "launch micro-batches and steps as CUDA graphs");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and convolution");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--height", &flags.height},

@@ -64,8 +64,10 @@ int main(int argc, char** argv) {
     std::int64_t megabytes = 64;
     int products = 8, steps = 50;
     CLI::App app("Times steps whose batches are copied to the GPU meanwhile, or not.", "uploads");
-    app.add_option("--megabytes", megabytes, "of a batch")->check(CLI::Range(1, 1 << 14))->capture_default_str();
-    app.add_option("--products", products, "matrix products of a step")
+    app.add_option("--megabytes", megabytes, "megabytes in a batch")
+        ->check(CLI::Range(1, 1 << 14))
+        ->capture_default_str();
+    app.add_option("--products", products, "matrix products in a step")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--steps", steps)->check(CLI::Range(1, 100000))->capture_default_str();

@@ -57,7 +57,7 @@ def read_trace(path):
     trace = Trace()
     with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
         if file.readline().rstrip("\n") != "headroom trace 1":
-            raise ValueError(f"{path}: no trace; its first line should be 'headroom trace 1'")
+            raise ValueError(f"{path}: not a trace; its first line should be 'headroom trace 1'")
         for line_number, line in enumerate(file, 2):
             word, _, rest = line.rstrip("\n").partition(" ")
             if not word or word[0] == "#" or word in ("origin", "p"):
@@ -70,7 +70,7 @@ def read_trace(path):
             except ValueError:
                 numbers = None
             if numbers is None or len(numbers) != NUMBERS.get(word, -1):
-                raise ValueError(f"{path}:{line_number}: '{line.strip()}' is no operation of a trace")
+                raise ValueError(f"{path}:{line_number}: '{line.strip()}' is not an operation of a trace")
             trace.operations.append((word, *numbers))
     return trace
 

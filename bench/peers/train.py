@@ -111,18 +111,18 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="train.py", description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--model", choices=list(FAMILY), required=True)
     parser.add_argument("--technique", choices=list(TECHNIQUES.values()), default="baseline")
-    parser.add_argument("--dtype", choices=["f32", "bf16", "f16"], default="f32", help="bf16 and f16: of autocast")
+    parser.add_argument("--dtype", choices=["f32", "bf16", "f16"], default="f32", help="bf16 and f16 use autocast")
     parser.add_argument("--optimizer", choices=["adamw", "sgd"], default="adamw")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     for name in SIZES:
         parser.add_argument(f"--{name}", type=whole)
     for name, default in {"accumulate": 1, "steps": 5, "longest": 30, "threads": os.cpu_count()}.items():
         parser.add_argument(f"--{name}", type=whole, default=default)
-    parser.add_argument("--fraction", type=fraction_of, help="the activation memory budget, of what the baseline keeps")
-    parser.add_argument("--no-peak", dest="peak", action="store_false", help="seconds alone, on a CPU")
-    parser.add_argument("--list", action="store_true", help="print the rows that there are for the model")
+    parser.add_argument("--fraction", type=fraction_of, help="activation memory budget, as a share of what the baseline keeps")
+    parser.add_argument("--no-peak", dest="peak", action="store_false", help="measure only the time, on a CPU")
+    parser.add_argument("--list", action="store_true", help="print the rows of the model")
     parser.add_argument("--techniques", type=lambda text: text.split(","),
-                        help="rows of these alone; those that PyTorch has nothing for are passed over")
+                        help="only rows of these; those that PyTorch lacks are skipped")
     parser.add_argument("--fractions", type=lambda text: [fraction_of(word) for word in text.split(",")],
                         default=[0.05, 0.1, 0.3, 0.5, 1.0], help="activation memory budgets to list")
     flags = parser.parse_args(arguments)

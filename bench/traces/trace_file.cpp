@@ -95,13 +95,13 @@ bool parse_header(Trace& trace, std::string_view text) {
 Trace read_trace(std::istream& in, const std::string& file) {
     std::string text;
     if (!std::getline(in, text) || text != kFirstLine) {
-        throw FileError(fmt::format("{}: no trace; its first line should be '{}'", file, kFirstLine));
+        throw FileError(fmt::format("{}: not a trace; its first line should be '{}'", file, kFirstLine));
     }
     Trace trace;
     for (std::size_t number = 2; std::getline(in, text); ++number) {
         if (text.empty() || text.front() == '#' || parse_header(trace, text)) continue;
         const std::optional<Operation> operation = parse(text);
-        if (!operation) throw FileError(fmt::format("{}:{}: '{}' is no operation of a trace", file, number, text));
+        if (!operation) throw FileError(fmt::format("{}:{}: '{}' is not an operation of a trace", file, number, text));
         trace.operations.push_back(*operation);
     }
     if (in.bad()) throw FileError(fmt::format("{}: reading failed", file));

@@ -85,7 +85,7 @@ OpResult<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs
     View hidden = rows_with(x, contiguous_view(nullptr, x.dtype, wide));
     const std::int64_t rows = x_rows.size(0), step = chunk_rows(exec, hidden);
     hidden.shape[0] = step;
-    const Scratch memory = exec.scratch(activate ? static_cast<std::size_t>(hidden.numel()) * size_of(x.dtype) : 0);
+    const Scratch memory = exec.scratch(activate ? hidden.size_bytes() : 0);
     hidden.data = memory.data();
     for (std::int64_t first = 0; first < rows; first += step) {
         const std::int64_t count = std::min(step, rows - first);
@@ -121,7 +121,7 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
     const std::int64_t rows = x.size(0), step = chunk_rows(exec, inner);
     View memory = inner;
     memory.shape[0] = step;
-    const Scratch scratch = exec.scratch(static_cast<std::size_t>(memory.numel()) * size_of(inner.dtype));
+    const Scratch scratch = exec.scratch(memory.size_bytes());
     memory.data = scratch.data();
     std::int64_t first = 0;
     const auto after = [&](JointTarget target) {  // later chunks are added

@@ -179,10 +179,6 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
 
 namespace {
 
-std::size_t device_bytes(const Value& value) {
-    return static_cast<std::size_t>(value.array.numel()) * size_of(value.array.dtype);
-}
-
 std::uint32_t uses_of(const Value* value, std::span<const Slot> slots) {
     return static_cast<std::uint32_t>(
         std::count_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.value == value; }));
@@ -203,7 +199,7 @@ Candidate Tape::candidate_of(const Record& record) {
                         .bytes = 0,
                         .pinned_bytes = 0,
                         .replays = 1};
-    for (const Value* value : record.values()) candidate.bytes += device_bytes(*value);
+    for (const Value* value : record.values()) candidate.bytes += value->array.size_bytes();
     const auto inputs = record.input_slots();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Value* const value = inputs[i].value;
@@ -212,7 +208,7 @@ Candidate Tape::candidate_of(const Record& record) {
         const std::uint32_t saved = record.differentiable ? uses_of(value, record.saved_slots()) : 0;
         const std::uint32_t own = saved + (record.needs_replay ? uses_of(value, inputs) : 0);
         const bool kept = saved > 0 || value->recompute_region || value->pins > own;
-        if (!kept) candidate.pinned_bytes += device_bytes(*value);
+        if (!kept) candidate.pinned_bytes += value->array.size_bytes();
     }
     return candidate;
 }

@@ -61,7 +61,7 @@ std::shared_ptr<const data::WordPiece> read_pieces(const TextFlags& flags) {
     if (!flags.letter_case.empty()) options.lower_case = flags.letter_case == "lower";
     const auto pieces = std::make_shared<const data::WordPiece>(data::WordPiece::read(flags.pieces, options));
     if (flags.letter_case.empty() && flags.tokens.empty())
-        flags.note(fmt::format("{}: the text {}; --case says otherwise", flags.pieces,
+        flags.note(fmt::format("{}: the text {}; --case changes that", flags.pieces,
                                pieces->lower_case() ? "is read in lower case" : "keeps its capital letters"));
     return pieces;
 }
@@ -132,7 +132,7 @@ void expect_length(const TextFlags& flags, const std::function<void()>& make) {
 
 void expect_vocabulary(const TextFlags& flags, const Corpus& corpus, const char* advice) {
     if (flags.from.empty() || corpus.vocabulary == flags.vocabulary) return;
-    throw Error(fmt::format("--from {}: it knows {} kinds of tokens, {} has {}; {}", flags.from, flags.vocabulary,
+    throw Error(fmt::format("--from {}: it knows {} kinds of tokens, but {} has {}; {}", flags.from, flags.vocabulary,
                             flags.data, corpus.vocabulary, advice));
 }
 

@@ -21,67 +21,66 @@ void leave_out_files(Flags& flags) {
 }
 
 void add_device(App& app, Flags& flags) {
-    add_option(app, "--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
+    add_option(app, "--device", flags.device, "cpu, cuda, or dry, which predicts the memory without computing")
         .check(one_of({"cpu", "cuda", "dry"}))
         .show_default();
     flags.gpu.add(app);
-    add_option(app, "--threads", flags.threads, "0: one per processor, shared out among the processes of a machine")
+    add_option(app, "--threads", flags.threads,
+               "CPU threads; 0: one per processor, divided among the processes of a machine")
         .check(whole(0, 1024));
-    add_option(app, "--ranks", flags.ranks,
-               "with --device dry: predict each of so many processes that mpirun starts, which share a step's "
-               "micro-batches")
+    add_option(
+        app, "--ranks", flags.ranks,
+        "with --device dry: predict the memory of each of this many processes, which share a step's micro-batches")
         .check(whole(1, 1 << 20));
     add_timeouts(app, flags.timeouts);
     add_option(app, "--memory-limit", flags.memory_limit,
-               "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
+               "largest amount of device memory to take, such as 512MiB or 1.5GB; 0: all of it")
         .check(bytes());
-    const Option budget =
-        add_option(
-            app, "--budget", flags.trainer.budget,
-            "memory that the training may reserve, such as 512MiB or 6GB: a plan says which micro-batch and what "
-            "backward computes again, so that it stays below and is as fast as that allows")
-            .check(bytes())
-            .excludes("--memory-limit");
-    add_option(app, "--plan", flags.plan, "file with a plan that --save-plan has written for the same training")
-        .excludes(budget);
-    add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module");
-    add_option(app, "--save-plan", flags.save_plan, "file for the plan");
+    const Option budget = add_option(app, "--budget", flags.trainer.budget,
+                                     "memory that the training may reserve, such as 512MiB or 6GB; a plan chooses the "
+                                     "micro-batch and what backward recomputes, for the fastest step that fits")
+                              .check(bytes())
+                              .excludes("--memory-limit");
+    add_option(app, "--plan", flags.plan, "plan file that --save-plan wrote for the same training").excludes(budget);
+    add_flag(app, "--explain", flags.explain, "print what the plan keeps and what it recomputes, module by module");
+    add_option(app, "--save-plan", flags.save_plan, "file to save the plan to");
     const Option costs =
-        add_option(app, "--costs", flags.costs, "file of --calibrate: times are predicted by what was measured");
+        add_option(app, "--costs", flags.costs, "file that --calibrate wrote; its measurements predict times");
     add_option(app, "--calibrate", flags.calibrate,
-               "measure how long ops take, in a few steps before the training, and write it to this file; a plan then "
-               "goes by it")
+               "before training, time each op in a few steps and write the times to this file; a plan then uses them")
         .excludes(costs);
     add_flag(app, "--keep-batch", flags.keep_batch,
-             "a plan keeps the micro-batch; without --budget it is made for all of a GPU's memory");
+             "the plan keeps the micro-batch; without --budget it may use all of a GPU's memory");
     add_flag(app, "--split-batch", flags.split_batch,
-             "a plan may take smaller micro-batches, also where layers normalise by the statistics of one; without "
-             "--budget it is made for all of a GPU's memory")
+             "the plan may use smaller micro-batches, even where layers normalise by the statistics of one; without "
+             "--budget it may use all of a GPU's memory")
         .excludes("--keep-batch");
 }
 
 void add_tuning(App& app, Flags& flags) {
     add_flag(app, "--fit-scratch", flags.trainer.fit_scratch,
-             "on a GPU, rehearse for a larger --scratch-budget that does not raise the peak; a training keeps it");
+             "on a GPU, rehearse to find a larger --scratch-budget that does not raise the peak; a resumed training "
+             "keeps it");
     add_flag(app, "--graphs", flags.compute.graphs,
-             "on a GPU, launch a micro-batch and a step as one CUDA graph each: faster for small models; the same "
-             "bits");
+             "on a GPU, launch each micro-batch and each step as one CUDA graph: faster for small models, with the "
+             "same bits");
     add_option(app, "--tune", flags.tuning_file,
-               "on a GPU, try several algorithms for each product and attention; with a file, what was found is "
-               "kept in it, and taken from it next time")
+               "on a GPU, try several algorithms for each product and attention; a file, if given, keeps the choices "
+               "for later runs")
         .type_name("[FILE]")
         .value_optional();
     add_flag(app, "--libraries", flags.libraries,
-             "on a GPU, say at the end which library computed products and attention, and what it refused");
+             "on a GPU, print at the end which library computed products and attention, and what it refused");
 }
 
 /// Others give other bits: a training that is resumed has the same.
 void add_compute(App& app, Flags& flags) {
-    add_flag(app, "--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
+    add_flag(app, "--tf32", flags.compute.tf32, "on a GPU, compute f32 products in TF32, which is faster");
     add_flag(
         app, "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
-        "on a GPU, bits need not repeat: gradients of attention take less scratch");
-    add_option(app, "--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
+        "on a GPU, allow bits to differ between runs; gradients of attention then take less scratch");
+    add_option(app, "--scratch-budget", flags.compute.scratch_budget,
+               "scratch memory that an op may take to run faster")
         .check(bytes())
         .show_default();
 }
@@ -91,15 +90,17 @@ void add_step(App& app, Flags& flags) {
     const auto count = whole(1, 1 << 20);
     const auto none_or_more = whole(0, std::int64_t{1} << 40);
     const auto not_negative = real(0, 1e30);
-    add_option(app, "--seed", flags.seed, "of initialisation, data order and all other random numbers")
+    add_option(app, "--seed", flags.seed, "seed of initialisation, data order and all other random numbers")
         .check(natural())
         .show_default();
-    add_option(app, "--dtype", flags.dtype, "of matrix products").check(one_of({"f32", "bf16", "f16"})).show_default();
+    add_option(app, "--dtype", flags.dtype, "dtype of matrix products")
+        .check(one_of({"f32", "bf16", "f16"}))
+        .show_default();
     add_option(app, "--batch", trainer.batch, "samples in a micro-batch").check(count).show_default();
     add_option(app, "--accumulate", trainer.accumulate, "micro-batches in a step").check(count).show_default();
     add_option(app, "--shard", flags.shard,
-               "what each of several processes keeps its share of alone: none, the optimizer's state, or the gradients "
-               "as well, which gives the same bits with any number of processes")
+               "what is sharded across processes: nothing, the optimizer's state, or the gradients as well, which "
+               "gives the same bits with any number of processes")
         .check(one_of({"none", "state", "gradients"}))
         .show_default();
     add_option(app, "--lr", trainer.schedule.peak, "peak learning rate").check(not_negative).show_default();
@@ -110,29 +111,31 @@ void add_step(App& app, Flags& flags) {
     add_option(app, "--warmup", trainer.schedule.warmup_steps, "steps of linear warm-up")
         .check(none_or_more)
         .show_default();
-    add_option(app, "--weight-decay", flags.weight_decay, "of matrices").check(not_negative).show_default();
+    add_option(app, "--weight-decay", flags.weight_decay, "weight decay of matrices")
+        .check(not_negative)
+        .show_default();
     add_option(app, "--optimizer", flags.optimizer, "adamw or sgd")
         .check(one_of(training::optimizer_names()))
         .show_default();
-    add_option(app, "--beta2", flags.beta2, "of AdamW").check(real(0, 0.999999)).show_default();
-    add_option(app, "--momentum", flags.momentum, "of SGD").check(real(0, 0.999999)).show_default();
-    add_option(app, "--max-grad-norm", trainer.clip, "largest gradient norm; 0: none")
+    add_option(app, "--beta2", flags.beta2, "second beta of AdamW").check(real(0, 0.999999)).show_default();
+    add_option(app, "--momentum", flags.momentum, "momentum of SGD").check(real(0, 0.999999)).show_default();
+    add_option(app, "--max-grad-norm", trainer.clip, "clip gradient norms above this; 0: no clipping")
         .check(not_negative)
         .show_default();
-    add_option(app, "--ema-decay", trainer.average,
-               "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
+    add_option(
+        app, "--ema-decay", trainer.average,
+        "decay of a moving average of the weights, such as 0.999, which validation uses instead of them; 0: no average")
         .check(real(0, 0.999999));
-    add_option(app, "--validate-every", trainer.validate_every,
-               "validate after every so many steps, not only at the end")
+    add_option(app, "--validate-every", trainer.validate_every, "validate every this many steps, not only at the end")
         .check(none_or_more);
     add_option(app, "--patience", trainer.patience,
-               "end after this many validations in a row without a lower loss; 0: never")
+               "stop after this many validations in a row without a lower loss; 0: never")
         .check(none_or_more)
         .needs("--validate-every");
 }
 
 void add_recompute(App& app, Flags& flags) {
-    std::string what = "what backward computes again";
+    std::string what = "what backward recomputes";
     std::vector<std::string> names;
     for (const nn::RecomputeWay& each : flags.trainer.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
@@ -145,25 +148,24 @@ void add_recompute(App& app, Flags& flags) {
 void add_files(App& app, Flags& flags) {
     training::TrainerOptions& trainer = flags.trainer;
     add_option(app, "--memory-history", trainer.memory_history,
-               "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
-               "Perfetto")
+               "file for the memory history: .html for a page, .pickle for PyTorch's memory viewer, .json for Perfetto")
         .check({training::history_file_problem});
-    const Option save = add_option(app, "--save", trainer.save, "file to save the training to at the end");
-    add_option(app, "--save-every", trainer.save_every, "save after every so many steps as well")
+    const Option save = add_option(app, "--save", trainer.save, "checkpoint file to write at the end");
+    add_option(app, "--save-every", trainer.save_every, "also save every this many steps")
         .check(whole(0, std::int64_t{1} << 40))
         .needs(save);
     add_option(app, "--best", trainer.best,
-               "file to save the training to whenever a validation loss is the least so far");
-    add_option(app, "--stop-after", trainer.stop_after, "end after this many steps, as Ctrl-C does")
+               "checkpoint file to write whenever the validation loss is the lowest so far");
+    add_option(app, "--stop-after", trainer.stop_after, "stop after this many steps, as Ctrl-C does")
         .check(whole(0, std::int64_t{1} << 40));
-    add_option(app, "--json", flags.json, "file for the figures of the run");
-    add_option(app, "--log", trainer.log, "file for the figures of every step, a JSON object in each line");
-    add_option(app, "--tensorboard", trainer.tensorboard, "folder for the same figures as TensorBoard reads them");
+    add_option(app, "--json", flags.json, "JSON file for the results of the run");
+    add_option(app, "--log", trainer.log, "file for the figures of every step, one JSON object per line");
+    add_option(app, "--tensorboard", trainer.tensorboard, "folder for the same figures as TensorBoard event files");
     add_flag(app, "--changed-data", trainer.changed_data,
-             "resume although the data has another number of samples; a training goes on in the same epoch")
+             "resume even if the number of samples has changed; the training continues in the same epoch")
         .needs("--resume");
     add_option(app, "--pictures", flags.pictures,
-               "folder for pictures: the losses as SVG, and what the program draws, as PNG");
+               "folder for pictures: the losses as SVG, the program's drawings as PNG");
 }
 
 }  // namespace
@@ -195,15 +197,16 @@ void add_flags(App& app, Flags& flags) {
         if (world().rank() > 0) leave_out_files(flags);
         flags.gpu.check(app, flags.device);
         if (flags.device == "dry" && !flags.calibrate.empty())
-            throw WrongUsage("--calibrate measures, and --device dry computes nothing");
+            throw WrongUsage("--calibrate measures, but --device dry computes nothing");
         if (app.given("--ranks") && flags.device != "dry")
             throw WrongUsage("--ranks is for --device dry; mpirun -np N starts N processes");
         if (world().ranks() > 1 && flags.device == "dry")
             throw WrongUsage("--device dry is for one process, which predicts --ranks N without mpirun");
         if ((world().ranks() > 1 || flags.ranks > 1) && flags.compute.graphs)
-            throw WrongUsage("--graphs is for one process: several exchange in a step, which a graph can't hold");
+            throw WrongUsage(
+                "--graphs is for one process: several exchange data within a step, which a graph can't do");
         if (world().ranks() > 1 && !flags.calibrate.empty())
-            throw WrongUsage("--calibrate measures in one process; give several the --costs of its file");
+            throw WrongUsage("--calibrate works in one process; give its file to several by --costs");
         for (const auto& [name, given] :
              {std::pair{"--fit-scratch", flags.trainer.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !flags.gpu.described())
@@ -215,7 +218,7 @@ void add_flags(App& app, Flags& flags) {
                 throw WrongUsage("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
             if (flags.recompute_given)
-                throw WrongUsage(fmt::format("{} excludes --recompute: the plan says what is recomputed", name));
+                throw WrongUsage(fmt::format("{} excludes --recompute: the plan decides what is recomputed", name));
             flags.trainer.recompute = flags.trainer.recomputes.front().name;
         }
         const bool gpu = flags.device == "cuda" || flags.gpu.described();

@@ -37,8 +37,9 @@ std::string with_names(const std::string& what) {
 void GpuFlags::add(App& app) {
     add_option(app, "--gpu", name, with_names("with --device dry: predict for this GPU, which need not be present"))
         .check(known_gpu());
-    add_option(app, "--gpu-memory", memory,
-               "with --device dry: predict for a GPU with so much memory: that of --gpu, or else one like an H100")
+    add_option(
+        app, "--gpu-memory", memory,
+        "with --device dry: predict for a GPU with this much memory, otherwise like that of --gpu, or like an H100")
         .check(bytes());
     add_gpu_reserve(app, reserve);
 }
@@ -49,8 +50,7 @@ void add_gpu_names(App& app, std::vector<std::string>& names, const std::string&
 
 void add_gpu_reserve(App& app, std::size_t& reserve) {
     add_option(app, "--gpu-reserve", reserve,
-               "memory of a GPU that is left to CUDA, its libraries and the code of kernels; a training plans with the "
-               "rest")
+               "GPU memory to leave to CUDA, its libraries and the code of kernels; a training plans with the rest")
         .check(bytes())
         .show_default();
 }
@@ -62,7 +62,7 @@ void GpuFlags::check(const App& app, const std::string& device) const {
                 fmt::format("{} is for --device dry; a real GPU's memory is limited by --memory-limit", flag));
     }
     if (app.given("--gpu-memory") && memory == 0)
-        throw WrongUsage("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+        throw WrongUsage("--gpu-memory must be above 0; leave it out to predict for this machine's processor");
     if (app.given("--gpu-reserve") && device != "cuda" && !described())
         throw WrongUsage("--gpu-reserve is for --device cuda, or dry with --gpu or --gpu-memory");
 }

@@ -53,8 +53,8 @@ void expect_upper_bits(const std::vector<data::ImageSourcePointer*>& parts) {
     }
     if (black.empty()) return;
     const std::string what = fmt::format(
-        "{} of {} images that were looked at have 16 bits of grey with no value above 255, such as {}: they are black, "
-        "since the upper 8 bits are read; save them with 8 bits",
+        "{} of {} images that were looked at have 16 bits of grey with no value above 255, such as {}: they look "
+        "black, since only the upper 8 bits are read; save them with 8 bits",
         black.size(), looked_at, black[0]);
     if (std::ssize(black) == looked_at) throw FileError(what);
     training::say("{}", what);
@@ -107,13 +107,13 @@ std::optional<data::Orientation> ImageFileFlags::read_as() const {
 
 void add_image_files(App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
     add_flag(app, "--skip-bad-images", flags.skip_bad_images,
-             "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
-             "training");
+             "report images that are missing, truncated or damaged and use others in their place; without it, they end "
+             "the training");
     std::vector<std::string> ways{"upright", "stored"};
     if (annotated) ways.emplace_back("auto");
     add_option(app, "--orientation", flags.orientation,
-               fmt::format("images that EXIF data says to turn are read upright or as stored{}",
-                           annotated ? "; auto: as they have the size that the annotations say" : ""))
+               fmt::format("how to read images that EXIF data says to turn: upright or as stored{}",
+                           annotated ? "; auto: whichever has the size in the annotations" : ""))
         .check(one_of(ways))
         .show_default();
     add_workers(app, flags.workers, workers);
@@ -149,7 +149,7 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
         };
     }
     if (count > 0)
-        throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their places",
+        throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their place",
                                     first, count, all));
     return {};
 }

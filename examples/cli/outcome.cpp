@@ -77,11 +77,11 @@ const dist::World& world() {
 
 void add_timeouts(App& app, dist::JoinOptions& options) {
     add_option(app, "--join-timeout", options.join_timeout,
-               "with several processes: seconds that all have to come; 0: without end")
+               "with several processes: seconds within which all must join; 0: no limit")
         .check(real(0, 1e9))
         .show_default();
     add_option(app, "--rank-timeout", options.rank_timeout,
-               "with several processes: seconds that they wait for one that makes no progress; 0: without end")
+               "with several processes: seconds to wait for one that makes no progress; 0: no limit")
         .check(real(0, 1e9))
         .show_default();
 }
@@ -130,7 +130,7 @@ int run(App& app, int argc, char** argv, const std::function<void()>& body) {
         return end(3, fmt::format("--budget {}: the least found is {} bytes; use --budget {}{}", error.budget(),
                                   error.least(), error.least(), split));
     } catch (const std::bad_alloc&) {
-        return end(3, "the host's memory does not suffice; use a smaller batch or less data");
+        return end(3, "the host is out of memory; use a smaller batch or less data");
     } catch (const std::exception& error) {
         return end(1, error.what());
     }

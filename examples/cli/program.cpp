@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 std::string flag(bool gpu_described, const std::string& name, const std::string& value) {
     if (name == "autocast") return "--dtype f32";
     if (name == "split_batch") return "--split-batch";
-    if (name == "device" && !gpu_described) return fmt::format("a device that has {}", size_text(std::stoull(value)));
+    if (name == "device" && !gpu_described) return fmt::format("a device with {}", size_text(std::stoull(value)));
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
@@ -60,8 +60,8 @@ class SkipReport {
         std::erase_if(found, [&](const std::string& one) { return !said_.insert(one).second; });
         if (found.empty()) return {};
         constexpr std::size_t named = 10;
-        std::vector<std::string> lines{fmt::format(
-            "skipping {} bad image{}, whose place another one takes:", found.size(), found.size() == 1 ? "" : "s")};
+        std::vector<std::string> lines{fmt::format("skipping {} bad image{} and using others instead:", found.size(),
+                                                   found.size() == 1 ? "" : "s")};
         for (std::size_t i = 0; i < std::min(found.size(), named); ++i) lines.push_back("  " + found[i]);
         if (found.size() > named) lines.push_back(fmt::format("  and {} more", found.size() - named));
         return lines;
@@ -106,8 +106,9 @@ void expect_of_plan(const Flags& flags, const plan::Plan& plan, const std::strin
         samples *= value;
     }
     if (given.empty() || as_planned || samples == plan.division.batch * plan.division.accumulate) return;
-    throw Error(fmt::format("{}: the plan of {} has {} micro-batches of {}; leave that out, or plan anew with --budget",
-                            fmt::join(given, " "), source, plan.division.accumulate, plan.division.batch));
+    throw Error(
+        fmt::format("{}: the plan of {} has {} micro-batches of {}; leave this out, or make a new plan with --budget",
+                    fmt::join(given, " "), source, plan.division.accumulate, plan.division.batch));
 }
 
 /// Times that were measured, if the flags ask for some.
@@ -119,7 +120,7 @@ void use_costs(training::Trainer& trainer, const Flags& flags, const Profile& pr
     Context context = make_context(plain, profile.in_use);
     plan::Costs costs = trainer.calibrate(context);
     plan::write_costs(flags.calibrate, costs, plan::Machine::of(context.profile()));
-    say("measured how long ops take, in {}", flags.calibrate);
+    say("measured how long ops take; the times are in {}", flags.calibrate);
     trainer.use(std::move(costs));
 }
 
@@ -129,7 +130,7 @@ void say_step_seconds(const Summary& summary) {
     if (!report.step_seconds || (!report.planned && !summary.measured_costs)) return;
     const double predicted = report.planned ? report.planned->plan.step_seconds : *report.forecast.step_seconds;
     say("a step took {:.3g} s, predicted {:.3g} s{}", *report.step_seconds, predicted,
-        summary.measured_costs ? "" : " by rates that are assumed");
+        summary.measured_costs ? "" : " from assumed rates");
 }
 
 /// A plan that was made before: of --plan, or of the training to resume.
@@ -203,7 +204,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
         const std::vector<std::string>& anew = flags.stored->anew();
-        say("resuming {} with its flags{}{}", file, anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
+        say("resuming {} with its flags{}{}", file, anew.empty() ? "" : "; given again: ", fmt::join(anew, ", "));
     }
     const Program program = read();
     expect_apart(outputs, program.reads);

@@ -51,7 +51,7 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(App& app) {
         files::SafetensorsFile{file};  // says more of what is wrong than the parser, which would call it wrong usage
         flags->file_ = file;
     };
-    app.values_from("--resume", "checkpoint to continue from, with its flags but for those that are given anew", open,
+    app.values_from("--resume", "checkpoint to continue from; its flags apply unless given again", open,
                     [flags] { return flags->read(flags->file_); });
     for (const auto& [old, name] : kRenamed) refuse_old(app, fmt::format("--{}", old), fmt::format("--{}", name));
     return flags;
@@ -61,8 +61,8 @@ App::Values StoredFlags::read(const std::string& file) {
     const files::SafetensorsFile checkpoint(file);
     if (!files::is_checkpoint(checkpoint)) {
         const bool begins = app_.find("--from").has_value();
-        throw FileError(fmt::format("{}: weights, not a checkpoint of a training that --resume could go on with{}",
-                                    file, begins ? "; --from begins with them" : ""));
+        throw FileError(fmt::format("{}: holds weights, not a checkpoint that --resume could continue from{}", file,
+                                    begins ? "; --from starts from them" : ""));
     }
     const auto found = checkpoint.metadata().find(value_name(app_.name()));
     if (found == checkpoint.metadata().end()) {

@@ -67,8 +67,7 @@ void imply_sizes(App& app, const TextFlags& flags, const ModelOptions& sizes, st
     } else if (!app.given("--heads")) {
         imply("--heads", sizes.heads, flags.from);
         flags.note(
-            fmt::format("{}: its number of attention heads is taken to be {}, as no config.json beside it says it; "
-                        "--heads does",
+            fmt::format("{}: assuming {} attention heads, as no config.json beside it says how many; --heads sets them",
                         flags.from, sizes.heads));
     }
 }

@@ -48,7 +48,8 @@ std::string token_bytes(const std::string& name) {
 
 TokenNames::TokenNames(const std::filesystem::path& path) {
     const auto refuse = [&] {
-        throw FileError(fmt::format("{}: is no object of tokens and their numbers; name a vocab.json", path.string()));
+        throw FileError(
+            fmt::format("{}: is not an object of tokens and their numbers; name a vocab.json", path.string()));
     };
     const nlohmann::json names = nlohmann::json::parse(data::read_file(path), nullptr, false);
     if (!names.is_object()) refuse();

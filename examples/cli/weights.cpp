@@ -38,7 +38,8 @@ void load_weights(const Flags& flags, const std::string& file, Parameters& param
 }
 
 void note_report(const Flags& flags, const std::string& file, const files::LoadReport& report) {
-    if (!report.prefix.empty()) flags.note(fmt::format("{}: \"{}\" before all names is left out", file, report.prefix));
+    if (!report.prefix.empty())
+        flags.note(fmt::format("{}: the prefix \"{}\" of all names is left out", file, report.prefix));
     if (!report.missing.empty())
         flags.note(fmt::format("the head stays as initialised: {} lacks {}", file, fmt::join(report.missing, ", ")));
 }

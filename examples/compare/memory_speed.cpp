@@ -46,37 +46,38 @@ struct Flags {
 void add_flags(cli::App& app, const std::vector<models::Model>& models, Flags& flags) {
     using cli::add_option;
     techniques::Question& question = flags.question;
-    add_option(app, "--model", flags.model, "what is trained, on random data")
+    add_option(app, "--model", flags.model, "model to train, on random data")
         .required()
         .check(cli::one_of(models::names(models)));
     cli::add_model_flags(app, "--effective-batch", question.sizes, question.dtype, question.optimizer);
-    add_option(app, "--techniques", question.techniques, "what is compared, separated by commas; all unless given")
+    add_option(app, "--techniques", question.techniques, "techniques to compare, separated by commas; all by default")
         .delimiter(',')
         .check(cli::one_of(techniques::names()));
-    add_option(app, "--budgets", question.budgets, "for which plans are made, from the least one to keeping all")
+    add_option(app, "--budgets", question.budgets,
+               "number of budgets to plan for, from the least possible to one that keeps everything")
         .check(cli::whole(1, 1000))
         .show_default();
-    add_option(app, "--steps", question.steps, "of a training, of which the second half is timed")
+    add_option(app, "--steps", question.steps, "steps of each training; the second half is timed")
         .check(cli::whole(2, 1000))
         .show_default();
-    add_option(app, "--rounds", question.rounds, "in each of which all trainings run once")
+    add_option(app, "--rounds", question.rounds, "number of rounds; each runs every training once")
         .check(cli::whole(1, 100))
         .show_default();
-    add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
+    add_option(app, "--device", flags.device, "cpu, cuda, or dry, which trains nothing and predicts everything")
         .check(cli::one_of({"cpu", "cuda", "dry"}))
         .show_default();
     flags.gpu.add(app);
-    add_option(app, "--threads", flags.threads, "0: one per processor").check(cli::whole(0, 1024));
-    cli::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
-    add_option(
-        app, "--within", question.within,
-        "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch; with --gpu "
-        "and --gpu-memory, what a training may take there")
+    add_option(app, "--threads", flags.threads, "CPU threads; 0: one per processor").check(cli::whole(0, 1024));
+    cli::add_flag(app, "--peers", flags.peers,
+                  "also run PyTorch's trainings, in turn with the others; python3 must have PyTorch");
+    add_option(app, "--within", question.within,
+               "memory to fit into: says which trainings fit, makes a plan that does, and finds the largest "
+               "micro-batch; by default what a training may take of --gpu or --gpu-memory")
         .check(cli::bytes());
-    add_option(app, "--json", flags.json, "file for the rows");
-    add_option(app, "--html", flags.html, "file for the page");
+    add_option(app, "--json", flags.json, "JSON file for the rows");
+    add_option(app, "--html", flags.html, "HTML file for the page");
     add_option(app, "--memory-history", flags.history,
-               "file for a page of the memory of each training over time, to one scale");
+               "HTML file with the memory of each training over time, on one scale");
     app.when_parsed([&app, &flags] { flags.gpu.check(app, flags.device); });
 }
 
@@ -201,7 +202,7 @@ void print(const std::vector<techniques::Row>& rows, std::size_t within) {
                    row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
                    : *row.same_bits ? "same as without recomputing"
-                                    : "OTHERS than without recomputing");
+                                    : "DIFFERENT from without recomputing");
     }
     std::fflush(stdout);
 }
@@ -217,7 +218,7 @@ void write_history(const Flags& flags, const Profile& profile, std::vector<techn
 }
 
 void answer(Flags flags) {
-    if (flags.peers && flags.device == "dry") throw cli::WrongUsage("--peers are trained: not with --device dry");
+    if (flags.peers && flags.device == "dry") throw cli::WrongUsage("--peers trains, which --device dry does not");
     if (flags.peers && !flags.question.model.has_peer)
         throw cli::WrongUsage(fmt::format("--peers: there is no PyTorch training of {}; leave it out", flags.model));
     cli::expect_writable("--json", flags.json);

@@ -58,27 +58,28 @@ void add_flags(cli::App& app, const std::vector<models::Model>& models, Flags& f
         .delimiter(',')
         .check(cli::one_of(names));
     cli::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
-    add_option(app, "--gpu-memory", flags.memories,
-               fmt::format("sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
-                           fmt::join(kUsualMemories, ",")))
+    add_option(
+        app, "--gpu-memory", flags.memories,
+        fmt::format("memory sizes of GPUs, separated by commas, such as 8GB or 24GiB, all as fast as an H100 ({})",
+                    fmt::join(kUsualMemories, ",")))
         .delimiter(',')
         .check(cli::bytes());
     cli::add_gpu_names(app, flags.gpus, "GPUs, separated by commas");
     cli::add_gpu_reserve(app, flags.reserve);
     add_option(app, "--methods", question.methods,
-               "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
-               "--budget; all unless given")
+               "methods to compare: the models' own ways, as with --recompute of the training programs, and plan, as "
+               "with --budget; all by default")
         .delimiter(',')
         .check(cli::one_of(all_methods(models)));
     const cli::Option keep = cli::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
     cli::add_flag(app, "--split-batch", flags.split_batch,
-                  "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
+                  "plans may use smaller micro-batches, even where layers normalise by the statistics of one")
         .excludes(keep);
     add_option(
         app, "--largest", question.largest,
-        "find the largest batch, which plans keep, block or height (the width follows) that fits, all else equal")
+        "find the largest batch (which plans keep), block or height (the width follows) that fits, all else equal")
         .check(cli::one_of({"batch", "block", "height"}));
-    add_option(app, "--json", flags.json, "file for the rows");
+    add_option(app, "--json", flags.json, "JSON file for the rows");
 }
 
 /// What is left to check, and to complete, when all flags are known. Errors: cli::WrongUsage.
@@ -89,7 +90,7 @@ void complete(Flags& flags, const std::vector<models::Model>& models) {
     for (const std::string& memory : flags.memories) {
         question.gpus.push_back(Profile::gpu(cli::parse_bytes(memory).value()));
         if (question.gpus.back().memory.total_bytes < kLeastGpu)
-            throw cli::WrongUsage(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
+            throw cli::WrongUsage(fmt::format("--gpu-memory {} is a number of bytes; write 8GB, for example", memory));
     }
     for (const std::string& name : flags.gpus) question.gpus.push_back(Profile::gpu(gpu_model(name)));
     for (Profile& gpu : question.gpus) gpu.reserve = flags.reserve;
@@ -174,7 +175,7 @@ void answer(Flags flags, const std::vector<models::Model>& models) {
     json["inputs"] = nlohmann::ordered_json::object();
     json["rows"] = nlohmann::ordered_json::array();
     fmt::print(
-        "A step's time, by rates of data sheets; -: does not fit; / 4: in 4 micro-batches; {} are left to CUDA\n",
+        "A step's time, predicted from data sheets; -: does not fit; / 4: in 4 micro-batches; {} are left to CUDA\n",
         memory::format_bytes(flags.reserve));
     for (const std::string& name : flags.models) {
         const models::Model& model = models::named(models, name);

@@ -152,7 +152,7 @@ Images drawn(const DataFlags& flags) {
 
 std::filesystem::path find_annotations(const std::string& folder) {
     namespace fs = std::filesystem;
-    if (!fs::is_directory(folder)) throw FileError(fmt::format("{}: no folder", folder));
+    if (!fs::is_directory(folder)) throw FileError(fmt::format("{}: is not a folder", folder));
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(folder))
         if (entry.path().extension() == ".json") found.push_back(entry.path());
@@ -216,9 +216,9 @@ Examples examples(data::ImageSourcePointer source, std::vector<data::ImageTransf
 
 Shapes::Shapes(const ShapesOptions& options) : options_(options) {
     if (options.height < least_side || options.width < least_side || options.count < 1 || options.most < 1)
-        throw ShapeError(
-            fmt::format("{} images that are {} with 1 to {} shapes can't be drawn; sides are of at least {} pixels",
-                        options.count, data::wide_and_high(options.height, options.width), options.most, least_side));
+        throw ShapeError(fmt::format(
+            "drawn images need sides of at least {} pixels, 1 image and 1 shape, got {}, {} images and {} shapes",
+            least_side, data::wide_and_high(options.height, options.width), options.count, options.most));
 }
 
 data::ImageSample Shapes::load(std::int64_t index) const {
@@ -240,7 +240,7 @@ std::string Shapes::name(std::int64_t index) const { return fmt::format("drawn i
 Examples::Examples(data::ImageDataset images, const ExampleOptions& options)
     : images_(std::move(images)), options_(options) {
     if (options.objects < 1)
-        throw Error(fmt::format("examples have a place for at least one object, not for {}", options.objects));
+        throw Error(fmt::format("examples need room for at least 1 object, got {}", options.objects));
 }
 
 void Examples::read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const {

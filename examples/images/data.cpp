@@ -54,7 +54,7 @@ ImageSourcePointer part(const ImageSourcePointer& source, std::int64_t first, st
 void limit_validation(Found& found, const DataFlags& flags) {
     if (flags.validation == 0) return;
     if (flags.validation > found.validation->size())
-        throw Error(fmt::format("--validation {}: {} has {} images for that", flags.validation, flags.data,
+        throw Error(fmt::format("--validation {}: {} has only {} images for that", flags.validation, flags.data,
                                 found.validation->size()));
     found.validation = part(found.validation, 0, flags.validation);
 }
@@ -163,7 +163,7 @@ Found blank_images(const DataFlags& flags) {
                 .channels = digits ? 1 : 3,
                 .classes = or_else(flags.classes, digits ? 10 : 1000),
                 .augment = "none"};
-    found.what = fmt::format("no data but blank images, {}, of {} classes",
+    found.what = fmt::format("no data, only blank images, {}, of {} classes",
                              data::wide_and_high(found.height, found.width), found.classes);
     return found;
 }
@@ -201,7 +201,7 @@ std::string resizing(const Found& found, const Images& images, const DataFlags& 
         images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
     if (!raised && found.height == images.height && found.width == images.width) return "";
     std::string what = fmt::format("; resized to {}", data::wide_and_high(images.height, images.width));
-    if (raised) what += fmt::format(", since {} takes no less than {} each way", flags.model, least);
+    if (raised) what += fmt::format(", since {} needs at least {} each way", flags.model, least);
     return what;
 }
 

@@ -237,11 +237,11 @@ void check(const Model& model) {
     const std::string& name = model.name;
     if (name.empty() || name.front() == '-' || name.find(',') != std::string::npos || name == "all")
         throw Error(
-            fmt::format("a model is called \"{}\", which --model can't be given; use a name that does not begin "
-                        "with -, has no comma, and is not all",
+            fmt::format("--model can't take the model name \"{}\"; use one that is not empty, does not begin with -, "
+                        "has no comma and is not all",
                         name));
     if (!model.make == !model.task)
-        throw Error(fmt::format("the model {} has {}; set one of them, which makes its training", name,
+        throw Error(fmt::format("the model {} has {}; set exactly one of them", name,
                                 model.make ? "both make and task" : "neither make nor task"));
     if (model.ways.empty() || !model.ways.front().policies.empty())
         throw Error(fmt::format(
@@ -250,8 +250,9 @@ void check(const Model& model) {
     if (const std::string twice = name_of_two(model.ways); !twice.empty())
         throw Error(fmt::format("two ways of the model {} are called {}; give each a name of its own", name, twice));
     if (std::ranges::count(model.ways, "plan", &nn::RecomputeWay::name) > 0)
-        throw Error(
-            fmt::format("a way of the model {} is called plan, as plans for a budget are; give it another name", name));
+        throw Error(fmt::format(
+            "a way of the model {} is called plan, which is the name of plans for a budget; give it another name",
+            name));
     if (model.task && model.chunks_logits)
         throw Error(fmt::format("the model {} has chunks_logits, which a task can't show; leave it out", name));
 }
@@ -265,8 +266,8 @@ std::string plural(Samples samples) {
 const nn::RecomputeWay& Model::way(const std::string& name) const {
     const auto found = std::ranges::find(ways, name, &nn::RecomputeWay::name);
     if (found != ways.end()) return *found;
-    throw Error(fmt::format("the model has no way of recomputing that is called {}; it has {}", name,
-                            fmt::join(names_of(ways), ", ")));
+    throw Error(
+        fmt::format("the model has no way of recomputing called {}; it has {}", name, fmt::join(names_of(ways), ", ")));
 }
 
 Sizes Model::completed(Sizes given) const {
@@ -317,7 +318,7 @@ std::vector<std::string> names(const std::vector<Model>& models) { return names_
 const Model& named(const std::vector<Model>& models, const std::string& name) {
     const auto found = std::ranges::find(models, name, &Model::name);
     if (found != models.end()) return *found;
-    throw Error(fmt::format("there is no model {}; there are {}", name, fmt::join(names(models), ", ")));
+    throw Error(fmt::format("there is no model {}; the models are {}", name, fmt::join(names(models), ", ")));
 }
 
 void check(const std::vector<Model>& models) {

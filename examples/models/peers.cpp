@@ -58,7 +58,7 @@ Output output_of(const std::vector<std::string>& words) {
         if (!line.empty()) output.last_line = line;
     }
     if (output.last_line.empty())
-        output.last_line = "the process ended without a word: it may have been killed for its memory";
+        output.last_line = "the process ended without a message; it may have been killed for its memory";
     fs::remove(errors);
     return output;
 }

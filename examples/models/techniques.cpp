@@ -235,7 +235,7 @@ Rows rows_of(const Setup& setup) {
     const std::vector<std::string>& asked = setup.question.techniques;
     for (const std::string& name : asked) {
         if (std::ranges::find(all(), name, &std::pair<std::string, MakeRows>::first) == all().end())
-            throw Error(fmt::format("there is no technique {}; there are {}", name, fmt::join(names(), ", ")));
+            throw Error(fmt::format("there is no technique {}; the techniques are {}", name, fmt::join(names(), ", ")));
     }
     Rows rows;
     for (const auto& [name, make] : all()) {

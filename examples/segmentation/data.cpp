@@ -100,37 +100,39 @@ std::set<int> values_in(const std::filesystem::path& mask) {
 void add_data(cli::App& app, DataFlags& flags) {
     const auto count = cli::whole(1, 1 << 20);
     cli::add_option(app, "--data", flags.data,
-                    "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
-                    "values are classes); without it, clouds are drawn");
+                    "folder that contains images/ (PNG or JPEG) and masks/ (for each image a PNG of the same name, "
+                    "whose values are classes); without it, clouds are drawn");
     const cli::Option images = cli::add_option(app, "--images", flags.images, "folder of images, instead of --data");
-    const cli::Option masks = cli::add_option(app, "--masks", flags.masks, "folder of their masks").needs(images);
+    const cli::Option masks =
+        cli::add_option(app, "--masks", flags.masks, "folder of the masks of --images").needs(images);
     images.needs(masks);
-    cli::add_option(app, "--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
-    cli::add_option(
-        app, "--mask-values", flags.mask_values,
-        "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
-        "0,255 where masks have these two")
+    cli::add_option(app, "--mask-suffix", flags.mask_suffix,
+                    "end of the masks' names; with _mask, the mask of a.jpg is a_mask.png");
+    cli::add_option(app, "--mask-values", flags.mask_values,
+                    "mask values of classes 0, 1 and so on, such as 0,255; by default each value is its class, or "
+                    "0,255 where masks have only these two")
         .check({mask_values_problem});
-    cli::add_option(app, "--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
+    cli::add_option(app, "--ignore", flags.ignore, "mask value that stands for no class, such as 255 for borders")
         .check(cli::whole(0, 255));
     cli::add_option(app, "--clouds", flags.clouds, "clouds to draw for training").check(count).show_default();
-    cli::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
+    cli::add_option(app, "--noise", flags.noise, "noise of drawn clouds, in standard deviations of the clouds under it")
         .check(cli::real(0, 100))
         .show_default();
-    cli::add_option(app, "--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+    cli::add_option(app, "--height", flags.height,
+                    "image height in pixels; images are drawn in this size or resized to it")
         .check(count)
         .show_default();
-    cli::add_option(app, "--width", flags.width, "the same for columns").check(count).show_default();
-    cli::add_option(app, "--classes", flags.classes, "number of classes; values of masks are below it")
+    cli::add_option(app, "--width", flags.width, "image width in pixels").check(count).show_default();
+    cli::add_option(app, "--classes", flags.classes, "number of classes; mask values must be below it")
         .check(cli::whole(2, 255))
         .show_default();
     cli::add_option(app, "--validation", flags.validation,
                     "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
         .check(count);
-    cli::add_option(app, "--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
+    cli::add_option(app, "--flips", flags.flips, "mirror training images at random: none, horizontal or both")
         .check(cli::one_of({"none", "horizontal", "both"}))
         .show_default();
-    cli::add_option(app, "--crop", flags.crop, "train on random parts, with this share of the height and of the width")
+    cli::add_option(app, "--crop", flags.crop, "train on random crops with this share of the height and of the width")
         .check(cli::real(0.01, 1))
         .show_default();
 }
@@ -170,7 +172,7 @@ std::string mask_values_problem(const std::string& text) {
         const bool digits =
             !part.empty() && part.size() <= 3 && part.find_first_not_of("0123456789") == std::string::npos;
         if (!digits || std::stoi(part) > 255)
-            return fmt::format("{} is no list of values from 0 to 255, such as 0,255", text);
+            return fmt::format("{} is not a list of values from 0 to 255, such as 0,255", text);
         if (!values.insert(std::stoi(part)).second) return fmt::format("{} has {} twice", text, part);
     }
     return values.size() < 2 ? fmt::format("{} is one class; name two or more", text) : "";
@@ -189,9 +191,8 @@ std::string find_mask_values(const DataFlags& flags) {
             fmt::format("{}{}", fmt::join(all.begin(), std::next(all.begin(), std::min(std::ssize(all), shown)), ","),
                         std::ssize(all) > shown ? ",..." : "");
         throw FileError(
-            fmt::format("{}: masks have the values {}, but {} classes are 0 to {}; name more by --classes, the values "
-                        "of classes by "
-                        "--mask-values {}, or one that is no class by --ignore {}",
+            fmt::format("{}: masks have the values {}, but {} classes are 0 to {}; raise --classes, name the classes' "
+                        "values by --mask-values {}, or exclude a value by --ignore {}",
                         mask.native(), list, flags.classes, flags.classes - 1, list, *all.rbegin()));
     }
     return all.contains(255) ? "0,255" : "";

@@ -43,7 +43,7 @@ void multiply(CpuStream& stream, const View& a, const T* packed, const View& c, 
 std::size_t packed_bytes(const Stream& stream, const View& b, std::int64_t rows) {
     const std::int64_t lanes = b.dtype == Dtype::f64 ? kLanes<double> : kLanes<float>;
     const bool takes = !on_cuda(stream) && is_floating(b.dtype) && !is_half(b.dtype) && b.size(1) % lanes == 0;
-    return takes && rows <= kMostRows ? static_cast<std::size_t>(b.numel()) * size_of(b.dtype) : 0;
+    return takes && rows <= kMostRows ? b.size_bytes() : 0;
 }
 
 void pack_matrix(CpuStream& stream, const View& b, std::byte* packed) {

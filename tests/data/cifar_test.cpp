@@ -37,7 +37,7 @@ TEST(Cifar10, HasTheRecordsOfItsFiles) {
                 throws<FileError>("test_batch.bin: label 10 of record 0 is not below the number of classes, 10"));
     folder.write("test_batch.bin", "short");
     EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::test); },
-                throws<FileError>("test_batch.bin: 5 bytes are no whole number of records of 3073"));
+                throws<FileError>("test_batch.bin: 5 bytes are not a whole number of 3073-byte records"));
     std::filesystem::remove(folder.path() / "data_batch_3.bin");
     EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::train); },
                 throws<FileError>("data_batch_3.bin: no such file"));
@@ -69,7 +69,7 @@ TEST(Cifar100, HasTheFineLabelsOfItsRecords) {
                 throws<FileError>("train.bin: label 100 of record 0 is not below the number of classes, 100"));
     folder.write("train.bin", std::string(3073, 0));
     EXPECT_THAT([&] { read_cifar100(folder.path(), CifarPart::train); },
-                throws<FileError>("train.bin: 3073 bytes are no whole number of records of 3074"));
+                throws<FileError>("train.bin: 3073 bytes are not a whole number of 3074-byte records"));
 }
 
 TEST(FindCifar, NamesTheVersionsThatAreNotRead) {

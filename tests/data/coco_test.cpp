@@ -124,13 +124,13 @@ TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
     EXPECT_THAT(why("bbox", {30, 2, 3, 4}),
                 HasSubstr("annotation 17: the box at x = 30, y = 2, 3 wide, 4 high, is outside "
                           "of image 1, which is 30 wide, 20 high"));
-    EXPECT_THAT(why("bbox", {1, 2, 3}), HasSubstr("annotation 17: \"bbox\" has 3 numbers in place of 4"));
-    EXPECT_THAT(why("bbox", {1, 2, 3, "4"}), HasSubstr("annotation 17: \"bbox\" has something else than numbers"));
-    EXPECT_THAT(why("image_id", 2), HasSubstr("annotation 17 is of image 2, which is not there"));
-    EXPECT_THAT(why("category_id", 5), HasSubstr("annotation 17 is of category 5, which is not there"));
+    EXPECT_THAT(why("bbox", {1, 2, 3}), HasSubstr("annotation 17: \"bbox\" has 3 numbers instead of 4"));
+    EXPECT_THAT(why("bbox", {1, 2, 3, "4"}), HasSubstr("annotation 17: \"bbox\" must contain only numbers"));
+    EXPECT_THAT(why("image_id", 2), HasSubstr("annotation 17 belongs to image 2, which is missing"));
+    EXPECT_THAT(why("category_id", 5), HasSubstr("annotation 17 has category 5, which is missing"));
     EXPECT_THAT(why("category_id", 4.5),
-                HasSubstr("annotation 17: \"category_id\" is neither a whole number nor a text"));
-    EXPECT_THAT(why("id", nullptr), HasSubstr("annotation number 0: \"id\" is neither a whole number nor a text"));
+                HasSubstr("annotation 17: \"category_id\" is neither a whole number nor a string"));
+    EXPECT_THAT(why("id", nullptr), HasSubstr("annotation number 0: \"id\" is neither a whole number nor a string"));
     EXPECT_THAT(why("iscrowd", "yes"), HasSubstr("annotation 17: \"iscrowd\" is neither a number nor true or false"));
     EXPECT_THAT(why("segmentation", json::array()), HasSubstr("annotation 17 has no mask: \"segmentation\" is empty"));
     EXPECT_THAT(why("segmentation", nullptr), HasSubstr("annotation 17 has no mask: \"segmentation\" is empty"));
@@ -145,7 +145,7 @@ TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
     EXPECT_THAT(why("segmentation", {{1, 2, 3, 4, 100, 6}}),
                 HasSubstr("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
     EXPECT_THAT(why("segmentation", {{"counts", {10, 589}}}),
-                HasSubstr("annotation 17: runs of 599 pixels are no mask that is 30 wide, 20 high"));
+                HasSubstr("annotation 17: runs of 599 pixels do not form a mask that is 30 wide, 20 high"));
     EXPECT_THAT(why("segmentation", {{"counts", {10, 4294967295u, 4294967295u}}}),
                 HasSubstr("annotation 17: runs of 8589934600 pixels"));
     EXPECT_THAT(why("segmentation", {{"size", {30, 20}}, {"counts", {10, 590}}}),
@@ -160,7 +160,7 @@ TEST_F(Coco, SaysOfAnAnnotationWhyItIsLeftOut) {
     EXPECT_EQ(read(contents, {.masks = false}).objects(), 1);
     contents["annotations"] = {nullptr, small()["annotations"][0]};
     EXPECT_EQ(read(contents).objects(), 1);
-    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("\"annotations\" has something else than objects")));
+    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("\"annotations\" must contain only objects")));
 }
 
 TEST_F(Coco, LeavesOddAnnotationsOutAndReadsTheOthers) {
@@ -187,7 +187,7 @@ TEST_F(Coco, LeavesOddAnnotationsOutAndReadsTheOthers) {
     EXPECT_TRUE(objects[2].crowd);
     EXPECT_THAT(
         source.skipped(),
-        UnorderedElementsAre(HasSubstr("annotation 18: the box"), HasSubstr("annotation 19 is of image 99"),
+        UnorderedElementsAre(HasSubstr("annotation 18: the box"), HasSubstr("annotation 19 belongs to image 99"),
                              HasSubstr("annotation 20: a polygon needs"), HasSubstr("annotation 21 has no mask")));
     EXPECT_TRUE(source.trimmed().empty());
     EXPECT_EQ(source.objects_beyond(1), 1);
@@ -243,7 +243,7 @@ TEST_F(Coco, ReadsValuesAsPythonDoes) {
     }
     json contents = small();
     contents["annotations"][0]["image_id"] = "01";  // as in Python, another id than "1"
-    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("is of image 01, which is not there")));
+    EXPECT_THAT(read(contents).skipped(), ElementsAre(HasSubstr("belongs to image 01, which is missing")));
     contents = small();
     contents["annotations"].push_back(contents["annotations"][0]);
     contents["annotations"][0]["id"] = 17.0;
@@ -262,7 +262,7 @@ TEST_F(Coco, NumbersCategoriesWhoseIdsAreTextsBehindTheOthers) {
                               {{"id", 4}, {"name", "y"}}};
     EXPECT_EQ(read(contents).classes(), (std::vector<std::string>{"background", "y", "x", "a cat", "a dog"}));
     EXPECT_THAT([&] { read(contents, {.labels_are_ids = true}); },
-                throws<FileError>("category cat (\"a cat\"): its id is no number that could be a label"));
+                throws<FileError>("category cat (\"a cat\"): its id is not a number, as a label must be"));
 }
 
 TEST_F(Coco, SaysWhatTheFileLacks) {
@@ -271,35 +271,35 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
                     throws<FileError>("b.json: ", what));
     };
     refuse("{\"images\": [\n{\"id\": }", "parse error at line 2, column 8");
-    refuse("[1, 2]", "is no object with \"images\"");
+    refuse("[1, 2]", "is not an object with \"images\"");
     refuse("{}", "has no list \"images\"");
     refuse(R"({"images": [], "categories": [], "annotations": []})", "has no images");
     refuse(R"({"images": [{"id": 1}]})", "image 1 has no \"file_name\"");
     refuse(R"({"images": [{"file_name": "a"}]})", "image number 0 has no \"id\"");
     refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})",
            "image 1: height and width must be at least 1, got 2 wide, 0 high");
-    refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 is there twice");
+    refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 appears twice");
     refuse(
         R"({"images": [{"id": 1, "file_name": "a", "height": 1, "width": 2}], "categories": [], "annotations": null})",
         "has no list \"annotations\"");
-    refuse(R"({"images": [1, 2], "categories": [], "annotations": []})", "\"images\" has something else than objects");
+    refuse(R"({"images": [1, 2], "categories": [], "annotations": []})", "\"images\" must contain only objects");
     refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 1.5, "width": 2}]})",
-           "image 1: \"height\" is no whole number");
+           "image 1: \"height\" is not a whole number");
     refuse(R"({"images": [{"id": [], "file_name": "a"}]})",
-           "image number 0: \"id\" is neither a whole number nor a text");
+           "image number 0: \"id\" is neither a whole number nor a string");
     json contents = small();
     EXPECT_EQ(read(contents).objects(), 1);
     contents["annotations"][0]["iscrowd"] = 1;
     EXPECT_EQ(read(contents).objects(), 0);
     contents["images"].push_back(contents["images"][0]);
-    EXPECT_THAT([&] { read(contents); }, throws<FileError>("image 1 is there twice"));
+    EXPECT_THAT([&] { read(contents); }, throws<FileError>("image 1 appears twice"));
     contents = small();
     contents["annotations"] = json::array();
     EXPECT_THAT([&] { read(contents, {.keep_empty = false}); }, throws<FileError>("has no image with an object"));
     contents = small();
     contents["annotations"][0]["image_id"] = 7;
     EXPECT_THAT([&] { read(contents, {.keep_empty = false}); },
-                throws<FileError>("has no image with an object", "annotation 17 is of image 7"));
+                throws<FileError>("has no image with an object", "annotation 17 belongs to image 7"));
     EXPECT_THAT([&] { CocoImages(folder_.path() / "none.json", folder_.path()); },
                 throws<FileError>("none.json: no such file"));
 }
@@ -308,8 +308,8 @@ TEST_F(Coco, SaysOfAnImageWhatDiffers) {
     const CocoImages source = read(small());
     EXPECT_THAT([&] { source.load(0); }, throws<BadImage>("c.png: no such file"));
     write_png(folder_.path() / "c.png", Image(30, 20, 3));
-    EXPECT_THAT([&] { source.load(0); }, throws<BadImage>("c.png: is 20 wide, 30 high, but",
-                                                          "a.json says of image 1 that it is 30 wide, 20 high"));
+    EXPECT_THAT([&] { source.load(0); },
+                throws<BadImage>("c.png: is 20 wide, 30 high, but", "a.json says that image 1 is 30 wide, 20 high"));
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
 }
 
@@ -342,7 +342,7 @@ TEST_F(Coco, OpensNoFileWhoseNameIsCutByAZero) {
     json contents = small();
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
     contents["images"][0]["file_name"] = std::string("c.png\0.jpg", 10);
-    EXPECT_THAT([&] { read(contents).load(0); }, throws<BadImage>("c.png?.jpg: no path has a byte of 0 in it"));
+    EXPECT_THAT([&] { read(contents).load(0); }, throws<BadImage>("c.png?.jpg: a path can't contain a zero byte"));
 }
 
 TEST_F(Coco, NeedsNoMaskThatIsNotAskedFor) {

@@ -263,16 +263,16 @@ TEST(Loader, SaysThatAnEpochHasEndedToWhoReadsNoBatch) {
     const Numbers numbers;
     DataLoader loader(numbers, Sampler::sequential(23, 23));
     EXPECT_EQ(loader.next()->size(), 23u);
-    EXPECT_THAT([&] { return (*loader.next()).size(); }, throws<Error>("loader: the epoch has ended"));
+    EXPECT_THAT([&] { return (*loader.next()).size(); }, throws<Error>("because the epoch has ended"));
     EXPECT_EQ((*loader.next()).size(), 23u);
-    EXPECT_THAT([&] { return loader.next()->size(); }, throws<Error>("loader: the epoch has ended"));
+    EXPECT_THAT([&] { return loader.next()->size(); }, throws<Error>("because the epoch has ended"));
 }
 
 TEST(Loader, MovedFromSaysSo) {
     const Numbers numbers;
     DataLoader loader(numbers, Sampler::shuffled(23, 5, 7));
     const DataLoader other(std::move(loader));
-    EXPECT_THAT([&] { loader.next(); }, throws<Error>("loader: it was moved from"));
+    EXPECT_THAT([&] { loader.next(); }, throws<Error>("loader: it has no batches since it was moved from"));
     loader.rewind();
     loader.restore(other.state());
     EXPECT_EQ(loader.state(), other.state());

@@ -116,7 +116,7 @@ TEST(Idx, LyingHeadersAreRefusedWithoutTakingTheMemory) {
     EXPECT_THAT(read(header({})), throws<FileError>("rank 0"));
     EXPECT_THAT(read(header({1, 1, 1, 1, 1, 1, 1}) + "a"), throws<FileError>("rank 7"));
     EXPECT_THAT(read(header({1}, 0x0d) + "abcd"), throws<FileError>("type 0x0d at byte 2"));
-    EXPECT_THAT(read("PNG, perhaps"), throws<FileError>("no IDX file", "0x504e472c"));
+    EXPECT_THAT(read("PNG, perhaps"), throws<FileError>("is not an IDX file", "0x504e472c"));
 }
 
 TEST(Idx, ThatCantBeReadIsRefused) {

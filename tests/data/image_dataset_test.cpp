@@ -181,7 +181,7 @@ TEST(ImageDataset, SaysWhichSamplesDoNotFit) {
                 throws<ShapeError>(
                     "sample 0 is 14 wide, 12 high with 3 channels and sample 1 is 14 wide, 13 high with 3: images "
                     "of one batch need one size"));
-    EXPECT_THAT(read(numbered(4), {}, {4}), throws<ShapeError>("sample 4 is outside of the 4 of the dataset"));
+    EXPECT_THAT(read(numbered(4), {}, {4}), throws<ShapeError>("sample 4 is out of range; the dataset has 4"));
     EXPECT_THAT(read(numbered(4), {.transforms = {RandomCrop{.height = 40, .width = 40}}}, {2}),
                 throws<ShapeError>("sample 2: RandomCrop: a part that is 40 wide, 40 high"));
     EXPECT_THAT(read(numbered(4), {.scale = {{}, {}}}, {2}),
@@ -225,8 +225,8 @@ TEST(RandomSplit, PutsEachSampleIntoOnePart) {
     EXPECT_EQ(first->size(), 7);
     EXPECT_THAT([] { random_split(numbered(10), 10, 1); },
                 throws<ShapeError>("the second part must have 1 to 9 samples, got 10"));
-    EXPECT_THAT([] { subset(numbered(10), {10}); }, throws<ShapeError>("sample 10 is outside of the 10"));
-    EXPECT_THAT([] { subset(numbered(10), {}); }, throws<ShapeError>("there are no samples"));
+    EXPECT_THAT([] { subset(numbered(10), {10}); }, throws<ShapeError>("sample 10 is out of range; the source has 10"));
+    EXPECT_THAT([] { subset(numbered(10), {}); }, throws<ShapeError>("it has no samples"));
 }
 
 TEST(MemoryImages, NeedPixelsForEachLabel) {
@@ -234,7 +234,7 @@ TEST(MemoryImages, NeedPixelsForEachLabel) {
         [] {
             MemoryImages(std::vector<uint8_t>(11), 2, 3, 1, {1, 2});
         },
-        throws<ShapeError>("11 bytes and 2 labels are no images that are 3 wide, 2 high with 1 channels"));
+        throws<ShapeError>("11 bytes and 2 labels do not form images that are 3 wide, 2 high with 1 channels"));
     EXPECT_THAT([] { MemoryImages({}, 2, 3, 1, {}); }, throws<ShapeError>("0 bytes and 0 labels"));
 }
 

@@ -111,10 +111,10 @@ TEST(Drawing, RefusesWhatDoesNotFit) {
     EXPECT_THAT([&] { draw_box(grey, {}, {}); }, throws<ShapeError>("draw_box", "is not RGB"));
     EXPECT_THAT([&] { draw_text(grey, 0, 0, "a", {}); }, throws<ShapeError>("draw_text", "is not RGB"));
     EXPECT_THAT([&] { color_classes(image); }, throws<ShapeError>("color_classes", "is not of one channel"));
-    EXPECT_THAT([] { beside({}); }, throws<ShapeError>("beside: 0 images"));
+    EXPECT_THAT([] { beside({}); }, throws<ShapeError>("beside: needs at least 1 image"));
     EXPECT_THAT([] { beside({Image(2, 2, 2)}); }, throws<ShapeError>("is not grey or RGB"));
     EXPECT_THAT([] { image_of(std::vector<float>(5), 1, 2, {PixelScale{}}); },
-                throws<ShapeError>("5 values are no image that is 2 wide, 1 high"));
+                throws<ShapeError>("5 values do not fill an image that is 2 wide, 1 high"));
 }
 
 }  // namespace image_drawing_test

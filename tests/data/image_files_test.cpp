@@ -169,8 +169,9 @@ TEST_F(MaskedImagesTest, HaveEndingsInUpperOrLowerCase) {
     }
     for (const char* name : {"a.tif", "a.jpg"}) {
         folder_.write(std::string("masks/") + name, "x");
-        EXPECT_THAT([&] { MaskedImages(images(), masks(), 3); },
-                    throws<FileError>("images/a.JPG: its mask", name, "is no PNG, the only kind of mask that is read"));
+        EXPECT_THAT(
+            [&] { MaskedImages(images(), masks(), 3); },
+            throws<FileError>("images/a.JPG: its mask", name, "is not a PNG, the only format of masks that is read"));
         std::filesystem::remove(masks() / name);
     }
 }

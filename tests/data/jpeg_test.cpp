@@ -127,16 +127,16 @@ TEST(Jpeg, OfAKindThatIsNotReadIsNamedBeforeTheTraining) {
         {frame(1, "\xde"), "it is hierarchical"},
         {frame(1, "\xf7"), "it is JPEG-LS"},
         {two_channels, "it has 2 channels"},
-        {frame(5, std::string("\0\0", 2)), "its height stands behind its pixels"},
+        {frame(5, std::string("\0\0", 2)), "its height comes after its pixels"},
         {changed(frame(11, "\x31"), "\xff\xc0", 14, "\x21"),
-         "its channels are sampled in a ratio that is no whole number"}};
+         "its channels are sampled in a ratio that is not a whole number"}};
     const ScratchFolder folder;
     std::filesystem::create_directory(folder.path() / "class");
     folder.write("class/z.jpg", jpeg);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
         const auto& [bytes, what] = kinds[i];
         EXPECT_THAT([&] { decode_image(bytes, "a.jpg"); },
-                    throws<BadImage>("a.jpg: a kind of JPEG that is not supported: " + what + "; save it as PNG"));
+                    throws<BadImage>("a.jpg: this kind of JPEG is not supported: " + what + "; save it as PNG"));
         EXPECT_FALSE(whole_image_header(folder.write(fmt::format("class/{}.jpg", i), bytes))) << what;
     }
     const std::vector<BadSample> bad = find_bad_images(ImageFolder(folder.path()), 1);
@@ -153,8 +153,8 @@ TEST(Jpeg, CodedArithmeticallyIsReadOrNamed) {
         EXPECT_EQ(decode_image(jpeg, "a.jpg"), read_ppm("baseline.ppm"));
     } catch (const BadImage& error) {
         EXPECT_STREQ(error.what(),
-                     "a.jpg: a kind of JPEG that is not supported: it is coded arithmetically; save it as PNG, or as "
-                     "a usual JPEG");
+                     "a.jpg: this kind of JPEG is not supported: it is coded arithmetically; save it as PNG or as "
+                     "an ordinary JPEG");
     }
 }
 

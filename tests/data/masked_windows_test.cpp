@@ -86,13 +86,15 @@ TEST(MaskedWindows, ChooseAnewForEachDrawAndAlikeForTheSame) {
 TEST(MaskedWindows, RefuseWhatCantBe) {
     const std::vector<int32_t> tokens = numbered_tokens(20);
     const TokenView view(tokens, vocabulary);
-    EXPECT_THAT([&] { MaskedWindows(view, 2, special); }, throws<ShapeError>("20 tokens make no window of 2"));
-    EXPECT_THAT([&] { MaskedWindows(view, 23, special); }, throws<ShapeError>("20 tokens make no window of 23"));
+    EXPECT_THAT([&] { MaskedWindows(view, 2, special); },
+                throws<ShapeError>("20 tokens are too few for a window of 2"));
+    EXPECT_THAT([&] { MaskedWindows(view, 23, special); },
+                throws<ShapeError>("20 tokens are too few for a window of 23"));
     EXPECT_THAT([&] { MaskedWindows(view, 10, special, {.probability = 0}); }, throws<Error>("at most 1, got 0"));
     EXPECT_THAT([&] { MaskedWindows(view, 10, {2, 3, 1000}); }, throws<Error>("special token 1000 is outside"));
     TokenBatch batch;
     EXPECT_THAT([&] { MaskedWindows(view, 10, special).read(std::vector<int64_t>{2}, 0, batch); },
-                throws<ShapeError>("window 2 is outside of the 2"));
+                throws<ShapeError>("window 2 is out of range; the text has 2"));
 }
 
 }  // namespace masked_windows_test

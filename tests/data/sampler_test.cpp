@@ -181,9 +181,8 @@ TEST(Sampler, RefusesWhatMakesNoBatches) {
     EXPECT_THAT([] { Sampler::shuffled(-3, 1, 0); }, throws<Error>("-3 samples"));
     EXPECT_THAT([] { Sampler::with_replacement(5, 0, 0); },
                 throws<Error>("a batch must have at least 1 sample, got 0"));
-    EXPECT_THAT(
-        [] { Sampler::shuffled(5, 6, 0, {.drop_last = true}); },
-        throws<Error>("no whole batch of 6 can be made of 5 samples; use a batch of at most 5, or more samples"));
+    EXPECT_THAT([] { Sampler::shuffled(5, 6, 0, {.drop_last = true}); },
+                throws<Error>("a batch of 6 needs more than the 5 samples; use a batch of at most 5, or more samples"));
     EXPECT_THAT([] { Sampler::with_replacement(5, 1, 0, 0); },
                 throws<Error>("an epoch must have at least 1 batch, got 0"));
     const auto sampler = Sampler::sequential(7, 3);

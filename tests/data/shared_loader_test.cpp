@@ -103,12 +103,16 @@ TEST(SharedLoader, ItsPlaceIsKnownBetweenSteps) {
     const Numbers numbers;
     DataLoader loader(numbers, Sampler::sequential(23, 5));
     EXPECT_THAT([&] { loader.divide({2, 2, 4}); }, throws<Error>("loader: there is no rank 2 of 2"));
-    EXPECT_THAT([&] { loader.divide({0, 3, 2}); }, throws<Error>("loader: 2 batches of a step are fewer than 3 ranks"));
+    EXPECT_THAT(
+        [&] {
+            loader.divide({0, 3, 2});
+        },
+        throws<Error>("loader: a step of 2 batches is too small for 3 ranks"));
     loader.divide({0, 2, 4});
     following(loader);
     EXPECT_THAT([&] { loader.state(); },
                 throws<Error>("loader: with several ranks, the position is only defined between steps"));
-    EXPECT_THAT([&] { loader.divide({0, 2, 4}); }, throws<Error>("loader: batches are shared out between steps"));
+    EXPECT_THAT([&] { loader.divide({0, 2, 4}); }, throws<Error>("loader: divide must be called between steps"));
     following(loader);
     EXPECT_EQ(loader.state().batch, 4);
 }

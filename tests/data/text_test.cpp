@@ -32,8 +32,8 @@ TEST(Text, ThatIsNotUtf8IsRefusedWithTheOffset) {
 TEST(Text, ThatIsBinaryIsRefused) {
     const ScratchFolder folder;
     EXPECT_THAT([&] { read_text(folder.write("zeros", std::string(1000, '\0'))); },
-                throws<FileError>("zeros", "zero at byte 0"));
-    EXPECT_THAT([&] { read_text(folder.write("utf16", "h\0e\0y\0"s)); }, throws<FileError>("zero at byte 1"));
+                throws<FileError>("zeros", "byte 0 is zero"));
+    EXPECT_THAT([&] { read_text(folder.write("utf16", "h\0e\0y\0"s)); }, throws<FileError>("byte 1 is zero"));
 }
 
 TEST(Text, ThatCantBeReadIsRefused) {

@@ -99,7 +99,11 @@ TEST(TextWindows, RefuseIndicesOutsideOfThem) {
     const TextWindows windows(TokenView(tokens, 10), 3, WindowStart::every_token);
     TokenBatch batch;
     for (const int64_t index : {int64_t{-1}, int64_t{7}})
-        EXPECT_THAT([&] { windows.read(Indices{0, index}, batch); }, throws<ShapeError>("outside of the 7"));
+        EXPECT_THAT(
+            [&] {
+                windows.read(Indices{0, index}, batch);
+            },
+            throws<ShapeError>("is out of range; the text has 7"));
 }
 
 }  // namespace text_windows_test

@@ -156,8 +156,8 @@ TEST(TokenFile, ReadsArraysOfNumPyWithoutTheirHeader) {
     refused(npy("'<i2'", "(4,)", shorts), "numbers are '<i2'");
     refused(npy("'>u2'", "(4,)", shorts), "numbers are '>u2'");
     refused(npy("[('a', '<u2')]", "(4,)", shorts), "numbers are [('a'");
-    refused(npy("'<u2'", "(5,)", shorts), "5 numbers, and 8 bytes follow");
-    refused(npy("'<u2'", "(3,)", shorts), "3 numbers, and 8 bytes follow");
+    refused(npy("'<u2'", "(5,)", shorts), "5 numbers, but 8 bytes follow");
+    refused(npy("'<u2'", "(3,)", shorts), "3 numbers, but 8 bytes follow");
     refused(npy("'<u2'", "(4294967296, 4294967296)", shorts), "more numbers than it has bytes");
     refused(npy("'<u2'", "(2, 2)", shorts, 1, "True"), "by columns");
     refused(npy("'<u2'", "(4,)", shorts).substr(0, 40), "truncated");
@@ -177,9 +177,9 @@ TEST(TokenFile, ReadsFilesOfLlmCWithoutTheirHeader) {
     EXPECT_EQ(read(TokenFile(with(20240520, 1, 3, shorts), TokenFormat::u16, 301).view()), (Tokens{1, 2, 300}));
     EXPECT_EQ(read(TokenFile(with(20240801, 7, 3, longs), TokenFormat::u32, 128'256).view()), (Tokens{1, 2, 100'000}));
     EXPECT_THAT([&] { TokenFile(with(20240520, 1, 4, shorts), TokenFormat::u16, 70'000); },
-                throws<FileError>("llm.c's that says to have 4 numbers, and 6 bytes follow"));
+                throws<FileError>("llm.c's header that claims 4 numbers, but 6 bytes follow"));
     EXPECT_THAT([&] { TokenFile(with(20240520, 1, 3, shorts + "  "), TokenFormat::u32, 70'000); },
-                throws<FileError>("llm.c's, which are uint16"));
+                throws<FileError>("llm.c's header, which are uint16"));
     EXPECT_EQ(TokenFile(with(20240520, 2, 3, shorts), TokenFormat::u16, 70'000).view().size(), 512 + 3);
 }
 

@@ -105,7 +105,7 @@ TEST(WordPiece, RefusesWhatItCantRead) {
     EXPECT_THAT([] { WordPiece({}); }, throws<Error>("has no token [PAD] among its 0"));
     const WordPiece tokens(few);
     EXPECT_THAT([&] { tokens.encode("a\xff"); }, throws<Error>("invalid UTF-8 at byte 1"));
-    EXPECT_THAT([&] { tokens.encode_pair("a", "b", 2); }, throws<Error>("2 tokens have no room for 3 special ones"));
+    EXPECT_THAT([&] { tokens.encode_pair("a", "b", 2); }, throws<Error>("2 tokens leave no room for 3 special ones"));
     EXPECT_THAT([&] { tokens.decode(Ids{9}); }, throws<Error>("token 9 is outside of the vocabulary of 9"));
 }
 

@@ -141,7 +141,7 @@ TEST(Group, RanksThatDisagreeGetAnError) {
         try {
             group->all_to_all(send.data(), own, receive.data(), asked);
         } catch (const Error& error) {
-            EXPECT_STREQ(error.what(), "group: a rank sent another number of bytes than was expected of it");
+            EXPECT_STREQ(error.what(), "group: a rank sent a different number of bytes than expected");
             ++errors;
         }
     });

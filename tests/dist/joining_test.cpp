@@ -101,7 +101,7 @@ TEST_F(Joining, OtherJobsAreRefusedInALine) {
     std::future<std::vector<Socket>> first =
         std::async(std::launch::async, [&] { return receive_ranks(listener_, {.ranks = 3, .job = 7}, kLong); });
     EXPECT_EQ(refused({.rank = 1, .ranks = 2, .job = 7}), "rank 1 can't join: the job of rank 0 has 3 ranks, not 2");
-    EXPECT_EQ(refused({.rank = 1, .ranks = 3, .job = 8}), "rank 1 can't join: rank 0 is another job's");
+    EXPECT_EQ(refused({.rank = 1, .ranks = 3, .job = 8}), "rank 1 can't join: rank 0 belongs to another job");
     EXPECT_EQ(refused({.rank = 3, .ranks = 3, .job = 7}), "rank 3 can't join: no rank 3 can join");
     const Socket second = connection(Hello{.rank = 1, .ranks = 3, .job = 7}.bytes());
     EXPECT_EQ(second.receive_frame(64, within(kLong)), "headroom:");
@@ -113,9 +113,9 @@ TEST_F(Joining, OtherJobsAreRefusedInALine) {
 TEST_F(Joining, RanksThatDoNotComeAreNamedToAllThatHave) {
     const Socket second = connection(Hello{.rank = 1, .ranks = 4}.bytes());
     EXPECT_THAT(([&] { receive_ranks(listener_, {.ranks = 4}, 0); }),
-                ThrowsMessage<TimedOut>(HasSubstr("ranks 2, 3 of 4 have not come within 0 s")));
+                ThrowsMessage<TimedOut>(HasSubstr("ranks 2, 3 of 4 have not joined within 0 s")));
     EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:");
-    EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:ranks 2, 3 of 4 have not come within 0 s");
+    EXPECT_EQ(second.receive_frame(4096, within(kLong)), "headroom:ranks 2, 3 of 4 have not joined within 0 s");
 }
 
 TEST_F(Joining, WhoConnectsAgainAndAgainDoesNotPutOffTheEnd) {
@@ -130,16 +130,16 @@ TEST_F(Joining, ARankThatEndsMeanwhileIsNamed) {
     const Socket second = connection(Hello{.rank = 1, .ranks = 4}.bytes());
     EXPECT_EQ(second.receive_frame(64, within(kLong)), "headroom:");
     EXPECT_EQ(connection(Hello{.rank = 2, .ranks = 4}.bytes()).receive_frame(64, within(kLong)), "headroom:");
-    EXPECT_THAT([&] { first.get(); }, ThrowsMessage<PeerGone>("rank 2 has ended while ranks joined"));
-    EXPECT_EQ(second.receive_frame(64, within(kLong)), "headroom:rank 2 has ended while ranks joined");
+    EXPECT_THAT([&] { first.get(); }, ThrowsMessage<PeerGone>("rank 2 ended while the ranks were joining"));
+    EXPECT_EQ(second.receive_frame(64, within(kLong)), "headroom:rank 2 ended while the ranks were joining");
 }
 
 TEST_F(Joining, AFirstRankThatIsNotThereIsNotWaitedForForEver) {
     const std::string nobody = address_;
     listener_ = Listener(host_ + ":0");
-    EXPECT_THAT(
-        ([&] { connect_to_first(nobody, {.rank = 1, .ranks = 2}, 0); }),
-        ThrowsMessage<TimedOut>(testing::StartsWith("rank 1 can't join within 0 s: nobody accepts at " + nobody)));
+    EXPECT_THAT(([&] { connect_to_first(nobody, {.rank = 1, .ranks = 2}, 0); }),
+                ThrowsMessage<TimedOut>(
+                    testing::StartsWith("rank 1 can't join within 0 s: no process accepts connections at " + nobody)));
 }
 
 /// What listens there before rank 0 does may end, and rank 0 may end itself.
@@ -158,8 +158,9 @@ TEST_F(Joining, ARankThatHasJoinedWaitsForTheWordOfTheFirst) {
     const Socket first = *listener_.accept(within(kLong));
     first.send_frame("headroom:", within(kLong));
     EXPECT_EQ(second.wait_for(std::chrono::duration<double>(1.1 * kPatience)), std::future_status::timeout);
-    first.send_frame("headroom:rank 2 of 3 has not come within 1 s", within(kLong));
-    EXPECT_THAT([&] { second.get(); }, ThrowsMessage<Error>("rank 1 can't join: rank 2 of 3 has not come within 1 s"));
+    first.send_frame("headroom:rank 2 of 3 has not joined within 1 s", within(kLong));
+    EXPECT_THAT([&] { second.get(); },
+                ThrowsMessage<Error>("rank 1 can't join: rank 2 of 3 has not joined within 1 s"));
 }
 
 TEST_F(Joining, AFirstRankThatEndsEndsTheOthers) {

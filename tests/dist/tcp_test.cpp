@@ -158,7 +158,7 @@ TEST(Tcp, ARankSendsItselfWhatItReceives) {
         std::vector<std::byte> bytes(16);
         group->all_to_all(bytes.data(), sends, bytes.data(), receives);
     });
-    EXPECT_THAT(errors, testing::Each("group: a rank sends itself another number of bytes than it receives"));
+    EXPECT_THAT(errors, testing::Each("group: a rank sends itself a different number of bytes than it receives"));
 }
 
 /// Where the first rank is met at an address of one machine, no other machine reaches its port.
@@ -185,11 +185,12 @@ TEST(Tcp, AMeetingOfSeveralMachinesIsHeldAtAllAddressesOfTheFirst) {
 
 TEST(Tcp, RanksThatNeverComeAreNamed) {
     EXPECT_THAT(([] { hosts_over_tcp({.rank = 0, .ranks = 3, .address = free_address()}, 0); }),
-                ThrowsMessage<Error>("ranks 1, 2 of 3 have not come within 0 s"));
-    EXPECT_THAT(([] { hosts_over_tcp({.rank = 2, .ranks = 3, .address = free_address()}, 0); }),
-                ThrowsMessage<Error>(HasSubstr("rank 2 can't join within 0 s: nobody accepts at 127.")));
+                ThrowsMessage<Error>("ranks 1, 2 of 3 have not joined within 0 s"));
+    EXPECT_THAT(
+        ([] { hosts_over_tcp({.rank = 2, .ranks = 3, .address = free_address()}, 0); }),
+        ThrowsMessage<Error>(HasSubstr("rank 2 can't join within 0 s: no process accepts connections at 127.")));
     EXPECT_THAT(([] { hosts_over_tcp({.rank = 0, .ranks = 3, .address = "node0"}, 0); }),
-                ThrowsMessage<Error>(HasSubstr("\"node0\" is no address")));
+                ThrowsMessage<Error>(HasSubstr("\"node0\" is not an address")));
 }
 
 }  // namespace tcp_test

@@ -110,7 +110,7 @@ TEST_F(World, OfOneIsAlone) {
 TEST_F(World, CountsARanksMachineFromWhatItWasTold) {
     tell({{"LOCAL_WORLD_SIZE", "1"}});
     EXPECT_THAT([] { dist::World::join(); },
-                ThrowsMessage<Error>("LOCAL_WORLD_SIZE is \"1\", and no number from 2 to 4"));
+                ThrowsMessage<Error>("LOCAL_WORLD_SIZE is \"1\", which is not a number from 2 to 4"));
     unsetenv("LOCAL_WORLD_SIZE");
     EXPECT_EQ(dist::World::join().local_rank(), 1);
     unsetenv("LOCAL_RANK");

@@ -58,7 +58,7 @@ class ChangedFlags:
         run = self.run_program("--resume", file, "--stop-after", 0, *given)
         if line is NAMED:
             self.assertEqual((run.returncode, run.stderr), (0, ""), flag)
-            self.assertRegex(run.stdout, f"(?m)^resuming .*; given anew: .*{flag} ")
+            self.assertRegex(run.stdout, f"(?m)^resuming .*; given again: .*{flag} ")
             return
         self.assertIn(run.returncode, (1, 2), (flag, run.stdout))
         self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
@@ -138,7 +138,7 @@ class Classifier(ChangedFlags, ProgramCase):
         cls.begun = ("--data", cls.path("digits"), *cls.model, "--augment", "none", "--validation", 6, "--steps", 3, "--workers", 0)
         cls.changes = {**EACH, **IMAGES, **cls.own(), "--data": (cls.path("others"), NAMED), "--classes": (11, "classes 10, not 11"),
                        "--height": (16, "height 12, not 16"), "--width": (16, "height 12, not 16"),
-                       "--validation": (5, "20 samples, and there are 21"), "--augment": ("affine", 'augment "none", not "affine"'),
+                       "--validation": (5, "20 samples, but there are 21"), "--augment": ("affine", 'augment "none", not "affine"'),
                        "--label-smoothing": (0.25, "label_smoothing 0.0, not 0.25")}
 
     @classmethod
@@ -163,7 +163,7 @@ class Clouds(ChangedFlags, ProgramCase):
     model = {"--model": ("net", REFUSED), "--base-width": (4, "base_width 2, not 4"), "--bilinear": ((), "bilinear false, not true"),
              "--height": (48, "height 32, not 48"), "--width": (48, "width 32, not 48"), "--flips": ("none", 'flips "both", not "none"'),
              "--crop": (0.5, "crop 1.0, not 0.5")}
-    changes = {**EACH, **IMAGES, **model, "--classes": (4, "classes 3, not 4"), "--clouds": (9, "8 samples, and there are 9"),
+    changes = {**EACH, **IMAGES, **model, "--classes": (4, "classes 3, not 4"), "--clouds": (9, "8 samples, but there are 9"),
                "--noise": (2, "noise 0.5, not 2.0"), "--validation": (3, NAMED), "--data": ("none", REFUSED),
                "--images": ("none", REFUSED), "--masks": ("none", REFUSED), "--mask-suffix": ("_mask", NAMED),
                "--mask-values": ("0,255", REFUSED), "--ignore": (9, NAMED), "--skip-bad-images": ((), REFUSED)}
@@ -187,7 +187,7 @@ class Masks(ChangedFlags, ProgramCase):
         cls.changes = {**EACH, **IMAGES, **Clouds.model, "--classes": (3, "classes 2, not 3"), "--data": (cls.path("other"), NAMED),
                        "--images": ("none", REFUSED), "--masks": ("none", REFUSED), "--mask-suffix": ("_mask", REFUSED),
                        "--mask-values": ("1,0", 'mask_values "", not "1,0"'), "--ignore": (1, "ignore -1, not 1"),
-                       "--clouds": (9, NAMED), "--noise": (2, NAMED), "--validation": (3, "6 samples, and there are 5")}
+                       "--clouds": (9, NAMED), "--noise": (2, NAMED), "--validation": (3, "6 samples, but there are 5")}
 
 
 class Detection(ChangedFlags, ProgramCase):
@@ -199,7 +199,7 @@ class Detection(ChangedFlags, ProgramCase):
                "--skip-bad-images": ((), REFUSED), "--model": ("fasterrcnn", 'model "maskrcnn", not "fasterrcnn"'),
                "--backbone": ("resnet50", 'backbone "resnet18", not "resnet50"'), "--pyramid": (16, "pyramid 8, not 16"),
                "--hidden": (8, "hidden 16, not 8"), "--height": (96, "height 64, not 96"), "--width": (96, "width 64, not 96"),
-               "--classes": (5, "classes 4, not 5"), "--images": (5, "4 samples, and there are 5"), "--validation": (3, NAMED),
+               "--classes": (5, "classes 4, not 5"), "--images": (5, "4 samples, but there are 5"), "--validation": (3, NAMED),
                "--objects": (2, "objects 3, not 2"), "--regions": (16, "regions 8, not 16")}
 
 

@@ -74,7 +74,8 @@ TEST(ShapesTest, LeaveAtLeastHalfOfEachToBeSeen) {
 TEST(ShapesTest, RefuseSizesThatCannotBeDrawn) {
     for (const ShapesOptions& options :
          {ShapesOptions{.count = 0}, {.count = 1, .height = 15}, {.count = 1, .width = 15}, {.count = 1, .most = 0}})
-        EXPECT_THAT([&] { Shapes{options}; }, ThrowsMessage<ShapeError>(HasSubstr("can't be drawn")));
+        EXPECT_THAT([&] { Shapes{options}; },
+                    ThrowsMessage<ShapeError>(HasSubstr("drawn images need sides of at least")));
 }
 
 /// One pixel for each object; the second image has a crowd, and none is in the third.

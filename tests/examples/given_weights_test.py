@@ -41,7 +41,7 @@ class GivenGpt(ProgramCase):
         plain = self.model("plain")
         losses = {heads: self.loss(plain, "--heads", heads) for heads in (1, 2, 4)}
         self.assertEqual(len(set(losses.values())), 3)
-        assumed = "its number of attention heads is taken to be 1, as no config.json beside it says it; --heads does"
+        assumed = "assuming 1 attention heads, as no config.json beside it says how many; --heads sets them"
         self.assertIn(f"{plain}: {assumed}\n", self.says(plain))
         self.assertNotIn("heads", self.says(plain, "--heads", 4))
         self.assertEqual(self.loss(plain), losses[1])
@@ -69,8 +69,8 @@ class GivenGpt(ProgramCase):
         self.assertEqual(loss, self.loss(same, "--heads", 2, "--activation", "gelu_erf"))
         self.assertNotEqual(loss, self.loss(same, "--heads", 2))
         printed = self.says(file)
-        self.assertIn(f'{file}: "_orig_mod." before all names is left out\n', printed)
-        self.assertIn(f"{file}: GELU is in its exact form, unless --activation says otherwise\n", printed)
+        self.assertIn(f'{file}: the prefix "_orig_mod." of all names is left out\n', printed)
+        self.assertIn(f"{file}: GELU is in its exact form; --activation changes that\n", printed)
         self.assertEqual(self.loss(file, "--activation", "gelu_tanh"), self.loss(same, "--heads", 2))
         flags = ("--data", self.data, "--from", file, "--steps", 5)
         whole = self.figures(*flags)
@@ -85,7 +85,7 @@ class GivenGpt(ProgramCase):
         for i, prefix in enumerate(("module.", "_orig_mod.module.")):
             file = self.model(f"prefix{i}", {prefix + name: tensor for name, tensor in self.tensors.items()})
             self.assertEqual(self.loss(file), whole)
-            self.assertEqual(self.says(file).count(f'{file}: "{prefix}" before all names is left out\n'), 1)
+            self.assertEqual(self.says(file).count(f'{file}: the prefix "{prefix}" of all names is left out\n'), 1)
         os.makedirs(self.path("parts"))
         parts = [f"model-0000{i + 1}-of-00002.safetensors" for i in range(2)]
         part_of = {name: parts[i % 2] for i, name in enumerate(sorted(self.tensors))}
@@ -107,7 +107,7 @@ class GivenGpt(ProgramCase):
 
     def test_weights_are_no_training_to_resume(self):
         file = self.model("weights")
-        line = "weights, not a checkpoint of a training that --resume could go on with; --from begins with them"
+        line = "holds weights, not a checkpoint that --resume could continue from; --from starts from them"
         self.fails(1, ["--resume", file], f"{file}: {line}")
         small = ("--data", self.data, "--vocabulary", KINDS, "--layers", 1, "--width", 16, "--steps", 1)
         saved = self.path("saved.safetensors")
@@ -177,7 +177,7 @@ class GivenBert(ProgramCase):
     def test_config_json_says_the_number_of_heads(self):
         os.makedirs(self.path("folder"))
         two = self.run_with("plain", self.tensors, "--heads", 2)["val_loss"]
-        self.assertIn("heads is taken to be 1", self.run_with("plain", self.tensors, run=self.succeeds))
+        self.assertIn("assuming 1 attention heads", self.run_with("plain", self.tensors, run=self.succeeds))
         self.write("folder/config.json", json.dumps({"num_attention_heads": 2, "hidden_size": 8}))
         self.assertEqual(self.run_with("folder/model", self.tensors)["val_loss"], two)
         self.assertNotEqual(self.run_with("plain", self.tensors)["val_loss"], two)
@@ -189,7 +189,7 @@ class GivenBert(ProgramCase):
         os.makedirs(self.path("cased"))
         cased = self.write("cased/vocab.txt", "\n".join([*self.lower, "The"]))
         printed = self.succeeds("--data", self.text, "--vocabulary", cased)
-        self.assertIn(f"{cased}: the text keeps its capital letters; --case says otherwise\n", printed)
+        self.assertIn(f"{cased}: the text keeps its capital letters; --case changes that\n", printed)
         self.assertIn(f"{self.pieces}: the text is read in lower case;", self.succeeds("--data", self.text, "--vocabulary", self.pieces))
         keep, lower = (losses(cased, "--case", case) for case in ("keep", "lower"))
         self.assertNotEqual(keep, lower)
@@ -216,7 +216,7 @@ class GivenUNet(ProgramCase):
         file = self.write("wrapped.safetensors", safetensors(wrapped))
         self.assertEqual(self.figures("--from", file)["val_loss"], self.figures("--from", saved)["val_loss"])
         self.assertEqual(self.figures("--from", file)["state_sha256"], self.figures("--from", saved)["state_sha256"])
-        self.assertEqual(self.succeeds("--from", file).count(f'{file}: "module." before all names is left out\n'), 1)
+        self.assertEqual(self.succeeds("--from", file).count(f'{file}: the prefix "module." of all names is left out\n'), 1)
         self.assertNotIn("is left out", self.succeeds("--from", saved))
 
 

@@ -92,7 +92,7 @@ class GpuProcesses(ProcessesCase):
         for visible in ("1", uuid):
             for errors, status in self.launched(ranks=[(rank, {"CUDA_VISIBLE_DEVICES": visible}) for rank in range(2)]):
                 self.assertEqual((status, errors.count("\n")), (1, 1), errors)
-                self.assertIn(f"ranks 0 and 1 see the same GPU, {uuid}, and need one each", errors)
+                self.assertIn(f"ranks 0 and 1 see the same GPU, {uuid}, but need one each", errors)
 
     def test_hosts_without_mpi_say_a_lot(self):
         flags = ("--width", "384", "--steps", "1", "--shard", "gradients")  # pieces of 1.1 MiB of optimizer state
@@ -136,8 +136,8 @@ class GpuProcesses(ProcessesCase):
             self.assertIn("was not built", parts.ranks(runner, 2, quick=True)["error"])
 
     def test_launchers_that_say_too_little_are_refused_in_one_line(self):
-        for more, part in (({"RANK": None}, "WORLD_SIZE is set, and RANK is not"), ({"WORLD_SIZE": None}, "RANK is set, and WORLD_SIZE"),
-                           ({"RANK": 2}, 'RANK is "2", and no number from 0 to 1'), ({"RANK": "x"}, 'RANK is "x"'),
+        for more, part in (({"RANK": None}, "WORLD_SIZE is set, but RANK is not"), ({"WORLD_SIZE": None}, "RANK is set, but WORLD_SIZE"),
+                           ({"RANK": 2}, 'RANK is "2", which is not a number from 0 to 1'), ({"RANK": "x"}, 'RANK is "x"'),
                            ({"LOCAL_RANK": 2}, "LOCAL_RANK"), ({"LOCAL_WORLD_SIZE": 3}, "LOCAL_WORLD_SIZE"),
                            ({"MASTER_PORT": 70000}, "MASTER_PORT"), ({"MASTER_ADDR": None}, "MASTER_ADDR and MASTER_PORT"),
                            ({"MASTER_PORT": None}, "start with mpirun")):
@@ -148,7 +148,7 @@ class GpuProcesses(ProcessesCase):
 
     def test_misuse_is_one_line(self):
         (line,) = self.refused(5, "--accumulate", 5)
-        self.assertIn("5 processes of this machine need a GPU each, and it has 4: start with mpirun -np 4", line)
+        self.assertIn("5 processes on this machine need a GPU each, but it has 4; start with mpirun -np 4", line)
         (line,) = self.refused(2, HEADROOM_NCCL="/nowhere/libnccl.so.2")
         self.assertIn("several GPUs: NCCL", line)
         self.assertIn("install NVIDIA's NCCL", line)

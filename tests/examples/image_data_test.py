@@ -79,12 +79,12 @@ class TrainImages(ProgramCase):
         frame = b"\xff\xc0" + struct.pack(">HBHHB", 11, 12, 8, 8, 1) + b"\1\x11\0"
         scan = b"\xff\xda" + struct.pack(">HB", 8, 1) + b"\1\0\0\x3f\0"
         self.write("jpegs/oak/3.jpg", b"\xff\xd8" + frame + scan + b"\0\0\xff\xd9")
-        self.fails(1, ["--data", data], "3.jpg: a kind of JPEG that is not supported: it has 12 bits a sample", "1 of 13 images")
+        self.fails(1, ["--data", data], "3.jpg: this kind of JPEG is not supported: it has 12 bits a sample", "1 of 13 images")
 
     def test_grey_of_16_bits_that_would_be_black_is_said(self):
         some = self.photos("some", lambda label, i: grey16(255 if label == 1 and i == 2 else 256 * (i + 1)))
         self.assertRegex(self.succeeds("--data", some), "1 of 12 images that were looked at have 16 bits of grey with no value "
-                         "above 255, such as .*some/oak/2.png: they are black")
+                         "above 255, such as .*some/oak/2.png: they look black")
         self.fails(1, ["--data", self.photos("all", lambda label, i: grey16(20 * i + label + 1))],
                    "12 of 12 images that were looked at have 16 bits of grey with no value above 255", "save them with 8 bits")
         self.assertNotIn("16 bits", self.succeeds("--data", self.photos("none", lambda label, i: grey16(256 * (i + 1)))))

@@ -89,7 +89,7 @@ TEST(LookThrough, RefusesBadImagesOrSkipsThemInTheirPart) {
             look_through(flags, {&a, &b});
         },
         throws<FileError>("a/class/1.png: is neither PNG nor JPEG",
-                          "1 of 6 images can't be used; --skip-bad-images uses others in their places"));
+                          "1 of 6 images can't be used; --skip-bad-images uses others in their place"));
     EXPECT_FALSE(look_through(flags, {&b}));
     flags.skip_bad_images = true;
     const auto skipped = look_through(flags, {&a, &b});
@@ -147,7 +147,7 @@ TEST(MaskValues, AreAListOfDifferentBytes) {
     EXPECT_EQ(mask_values_problem("0,255"), "");
     EXPECT_EQ(parse_mask_values("7,0,128"), (std::vector<std::uint8_t>{7, 0, 128}));
     for (const char* bad : {"", ",", "0,", "0,256", "-1,0", "0 255", "0,1e2", "a,b", "0,0000", "1.0,2"})
-        EXPECT_THAT(mask_values_problem(bad), HasSubstr("is no list of values from 0 to 255")) << bad;
+        EXPECT_THAT(mask_values_problem(bad), HasSubstr("is not a list of values from 0 to 255")) << bad;
     EXPECT_THAT(mask_values_problem("0,7,0"), HasSubstr("has 0 twice"));
     EXPECT_THAT(mask_values_problem("255"), HasSubstr("is one class"));
 }

@@ -80,19 +80,20 @@ TEST(OwnModels, AreAtLeastOneAndHaveNamesThatAFlagCanSay) {
     expect_refused({}, "there is no model to compare; pass at least one");
     expect_refused({line(), line("other"), line()}, "two models are called line; give each a name of its own");
     for (const char* name : {"", "--json", "-h", "one,two", "all"}) {
-        expect_refused({line(name)}, std::string("a model is called \"") + name +
-                                         "\", which --model can't be given; use a name that does not begin with -, has "
-                                         "no comma, and is not all");
+        expect_refused({line(name)},
+                       std::string("--model can't take the model name \"") + name +
+                           "\"; use one that is not empty, does not begin with -, has no comma and is not "
+                           "all");
     }
 }
 
 TEST(OwnModels, HaveOneFunctionThatMakesTheirTraining) {
     Model model = line();
     model.make = {};
-    expect_refused({model}, "the model line has neither make nor task; set one of them, which makes its training");
+    expect_refused({model}, "the model line has neither make nor task; set exactly one of them");
     model = line();
     model.task = [](Parameters&, std::int64_t) { return nullptr; };
-    expect_refused({model}, "the model line has both make and task; set one of them, which makes its training");
+    expect_refused({model}, "the model line has both make and task; set exactly one of them");
     model.make = {};
     model.chunks_logits = true;
     expect_refused({model}, "the model line has chunks_logits, which a task can't show; leave it out");
@@ -109,7 +110,9 @@ TEST(OwnModels, BeginTheirWaysWithKeepingAll) {
     model.ways = {{}, {"cheap", "norms", {{"", recompute_cheap()}}}, {"cheap", "all", {{"", recompute_all()}}}};
     expect_refused({model}, "two ways of the model line are called cheap; give each a name of its own");
     model.ways = {{}, {"plan", "all", {{"", recompute_all()}}}};
-    expect_refused({model}, "a way of the model line is called plan, as plans for a budget are; give it another name");
+    expect_refused(
+        {model},
+        "a way of the model line is called plan, which is the name of plans for a budget; give it another name");
 }
 
 TEST(OwnModels, ReturnWhatTheyPromise) {
@@ -131,7 +134,7 @@ TEST(OwnModels, ReturnWhatTheyPromise) {
     model.ways = {{}, {"layers", "the gates", {}}};
     expect_error(model, {}, "the model line made a step without checkpoint; set Step::checkpoint");
     model = {.name = "line", .task = [](Parameters&, std::int64_t) { return nullptr; }};
-    expect_error(model, {}, "the function that makes the task returned none; return a std::make_unique of your task");
+    expect_error(model, {}, "the function that makes the task returned null; return a std::make_unique of your task");
 }
 
 TEST(OwnModels, HaveNoPeerInPyTorch) {
@@ -202,7 +205,7 @@ TEST(OwnModels, OfATaskAreComparedUpToTheSamplesOfItsData) {
 
     const Outcome refused = fits({of_points(100)}, {"--model", "points", "--batch", "128", "--gpu-memory", "8GB"});
     EXPECT_EQ(refused.code, 1);
-    EXPECT_THAT(refused.error, HasSubstr("no whole batch of 128 can be made of 100 samples"));
+    EXPECT_THAT(refused.error, HasSubstr("a batch of 128 needs more than the 100 samples"));
 }
 
 TEST(OwnModels, StandBesidePublishedOnes) {

@@ -117,7 +117,7 @@ class Processes(ProcessesCase):
         saved = time.monotonic() - began
         out, errors = job.communicate()
         print(f"saved {saved:.2f} s after the signal, ended after {time.monotonic() - began:.2f} s", flush=True)
-        self.assertIn("as after step 1, while the next one goes on", out, errors)
+        self.assertIn("the state after step 1, while the next one continues", out, errors)
         self.assertNotEqual(job.returncode, 0)  # mpirun's own, since it has killed the ranks
         self.together(2, *flags, "--resume", cut, "--save", cut)
         self.together(2, *flags, "--save", whole)
@@ -171,7 +171,7 @@ class Processes(ProcessesCase):
             (2, ("--nonsense",), 2, "there is no --nonsense"),
             (2, ("--rank-timeout", -1), 2, "--rank-timeout: -1 is not a number in"),
             (2, ("--data", "/nowhere/text"), 1, "/nowhere/text"),
-            (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate measures in one process"),
+            (2, ("--calibrate", self.path("costs.json")), 2, "--calibrate works in one process"),
             (2, ("--memory-limit", "4MB", "--width", 256), 3, "out of memory")))
         self.fails(2, ["--ranks", 2], "--ranks is for --device dry")
 
@@ -198,15 +198,15 @@ class Processes(ProcessesCase):
                 (found,) = self.own_lines(errors)
                 self.assertIn(line, found)
 
-        at_once(differs, (("--lr 0.5", "--lr: process 1 has 0.5, and process 0 has 0.001"),
-                          ("--ema-decay 0.9", "--ema-decay: process 1 has 0.9, and process 0 has 0"),
-                          ("--stop-after 3", "--stop-after: process 1 has 3, and process 0 has -1"),
-                          ("--budget 1GB", "--budget: process 1 has 1000000000, and process 0 has 0"),
-                          (f"--save {saved}", "--save: process 1 has a file, and process 0 has none"),
-                          (f"--best {saved}", "--best: process 1 has a file, and process 0 has none")))
+        at_once(differs, (("--lr 0.5", "--lr: process 1 has 0.5, but process 0 has 0.001"),
+                          ("--ema-decay 0.9", "--ema-decay: process 1 has 0.9, but process 0 has 0"),
+                          ("--stop-after 3", "--stop-after: process 1 has 3, but process 0 has -1"),
+                          ("--budget 1GB", "--budget: process 1 has 1000000000, but process 0 has 0"),
+                          (f"--save {saved}", "--save: process 1 has a file, but process 0 has none"),
+                          (f"--best {saved}", "--best: process 1 has a file, but process 0 has none")))
         script = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec "$@" --save-every 1; else exec "$@" --save-every 3; fi'
         _, errors = self.together(2, "--shard", "state", "--save", saved, status=1, wrap=("sh", "-c", script, "-"))
-        self.assertIn("--save-every: process 1 has 1, and process 0 has 3", *self.own_lines(errors))
+        self.assertIn("--save-every: process 1 has 1, but process 0 has 3", *self.own_lines(errors))
 
     def test_as_many_as_an_advice_names_have_room(self):
         for limit in (6 << 20, 4 << 20):

@@ -21,7 +21,7 @@ SHARD = int(os.environ.get("GTEST_SHARD_INDEX", "0"))
 ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P<plain> and without --graphs)?(?: in place of [a-z -]+)?: "
                     r"(?P<accumulate>\d+) micro-batch(?:es)? of (?P<batch>\d+) samples?, (?:split from \d+: draws differ, )?(?:[a-z]+, )?(?P<replayed>\d+) ops? run again "
                     r"in a step, (?P<reserved>\d+) bytes reserved(?:, [\d.]+% faster than keeping all)?(?:, for the last of \d+ kinds of micro-batch)?"
-                    r"(?P<another>; batch norm, or a loss over pairs, then sees fewer samples at once, which is another training)?; or with (?P<more>.*)$")
+                    r"(?P<another>; batch norm, or a loss over pairs, then sees fewer samples at once, which changes the training)?; or with (?P<more>.*)$")
 
 
 def shard(number):

@@ -88,7 +88,7 @@ class Refused(ProgramCase):
         self.assertEqual(advice["batch"], str(self.batch))
         self.figures(*resume, *advice["flags"].split())
         line = self.fails(3, (*resume, "--memory-limit", free["peak_bytes_reserved"] // 3), "out of memory")
-        self.assertRegex(line, r"; a training that is resumed keeps its batch, and (no plan needs less than|parameters and .* take) .*: use --memory-limit \d+$")
+        self.assertRegex(line, r"; a resumed training keeps its batch, and (no plan needs less than|parameters and .* take) .*: use --memory-limit \d+$")
         self.figures(*resume, "--memory-limit", line.split()[-1])
 
 

@@ -137,7 +137,7 @@ class TrainGpt(Budget, ProgramCase):
                 self.fails(1, ["--plan", self.write("damaged.json", damaged)], "damaged.json")
         self.fails(1, ["--plan", self.path("missing.json")], "missing.json")
         batch, accumulate = planned["batch"], planned["accumulate"]
-        has = f"has {accumulate} micro-batches of {batch}; leave that out"
+        has = f"has {accumulate} micro-batches of {batch}; leave this out"
         self.succeeds("--plan", file, "--batch", batch, "--accumulate", accumulate)
         self.succeeds("--plan", file, "--batch", batch * accumulate)  # what it divides
         self.fails(1, ["--plan", file, "--batch", 7], f"--batch 7: the plan of {file} {has}")
@@ -177,7 +177,7 @@ class TrainGpt(Budget, ProgramCase):
                 self.assertEqual(again[name], figures[name])
         took = r"(?m)^a step took \S+ s, predicted \S+ s"
         self.assertNotRegex(self.succeeds(), took)
-        self.assertRegex(self.succeeds("--budget", budget), took + " by rates that are assumed$")
+        self.assertRegex(self.succeeds("--budget", budget), took + " from assumed rates$")
         self.assertRegex(self.succeeds("--costs", file), took + "$")
         self.assertIn("times are measured", self.succeeds("--budget", budget, "--costs", file, "--explain", "--device", "dry"))
         with open(file, encoding="utf-8") as stream:

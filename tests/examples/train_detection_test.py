@@ -143,8 +143,8 @@ class TrainDetection(ProgramCase):
                 ({"bbox": [5, 3, 16, 0]}, "; 1 annotation left out, such as .*: annotation 0: the box .* has no area"),
                 ({"bbox": [70, 3, 16, 5]}, "; 1 annotation left out, such as .*: annotation 0: the box .* is outside"),
                 ({"segmentation": []}, "; 1 annotation left out, such as .*: annotation 0 has no mask"),
-                ({"image_id": 77}, "; 1 annotation left out, such as .*: annotation 0 is of image 77, which is not there"),
-                ({"category_id": 9}, "; 1 annotation left out, such as .*: annotation 0 is of category 9"),
+                ({"image_id": 77}, "; 1 annotation left out, such as .*: annotation 0 belongs to image 77, which is missing"),
+                ({"category_id": 9}, "; 1 annotation left out, such as .*: annotation 0 has category 9"),
                 ({"segmentation": {"size": [40, 60], "counts": [0, 100]}}, "; 1 annotation left out, .* runs of 100 pixels"),
                 ({"segmentation": polygons}, "; of 1 annotation some polygons are left out, such as .*: annotation 0: a polygon needs .* and has 4"))):
             data = self.dataset(f"odd{i}", **change)
@@ -179,13 +179,13 @@ class TrainDetection(ProgramCase):
         self.assertNotIn("left out", self.succeeds(*flags, "--objects", 301))
 
     def test_data_that_cannot_be_used(self):
-        self.fails(1, ["--data", self.path("missing")], "missing", "no folder")
+        self.fails(1, ["--data", self.path("missing")], "missing", "is not a folder")
         masks = self.dataset("masks", each={"segmentation": []})
         self.fails(1, ["--data", masks], "has no object to learn; 10 annotations left out", "annotation 0 has no mask",
                    "; --model fasterrcnn learns boxes without masks")
         self.succeeds("--data", masks, "--model", "fasterrcnn", "--steps", 1)
         away = self.dataset("away", each={"image_id": 9})
-        self.assertNotIn("fasterrcnn", self.fails(1, ["--data", away], "has no object to learn", "annotation 0 is of image 9"))
+        self.assertNotIn("fasterrcnn", self.fails(1, ["--data", away], "has no object to learn", "annotation 0 belongs to image 9"))
         nothing = self.dataset("nothing", count=2)
         self.write("nothing/instances.json", json.dumps({
             "images": [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(2)],

@@ -33,7 +33,7 @@ class TrainGptErrors(ProgramCase):
         for name, contents, part in [
                 ("empty.txt", "", "is empty"),
                 ("short.txt", "abcdefgh", "8 tokens are too few"),
-                ("binary.txt", b"text\0with zeros" * 50, "zero at byte 4"),
+                ("binary.txt", b"text\0with zeros" * 50, "byte 4 is zero"),
                 ("latin1.txt", b"x" * 1234 + b"\xe9" + b"y" * 500, "1234"),
                 ("cut.txt", b"y" * 500 + b"\xc3", "500"),
         ]:
@@ -117,7 +117,7 @@ class TrainGptErrors(ProgramCase):
         file = self.path("grows.safetensors")
         self.succeeds("--data", text, "--steps", 4, "--stop-after", 2, "--save", file)
         self.write("grows.txt", "the quick brown fox jumps over the lazy dog. " * 30)
-        self.fails(1, ["--resume", file], "it was trained on 802 samples, and there are 1207 now; --changed-data goes on")
+        self.fails(1, ["--resume", file], "it was trained on 802 samples, but there are 1207 now; --changed-data continues")
         self.assertIn("step 4/4", self.succeeds("--resume", file, "--changed-data"))
 
     def test_memory_that_does_not_suffice(self):
@@ -126,13 +126,13 @@ class TrainGptErrors(ProgramCase):
         dry = self.with_text("--device", "dry")
         self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
         self.fails(1, [*dry, "--gpu-memory", "600MB"], "memory reserve: 629145600 of the simulated GPU's 600000000 bytes", "less than a page")
-        self.fails(2, [*dry, "--gpu-memory", 0], "--gpu-memory 0 is no GPU")
-        for flags, help in [(["--width", 1 << 20], "or a device that has 211.1 TB"),
+        self.fails(2, [*dry, "--gpu-memory", 0], "--gpu-memory must be above 0")
+        for flags, help in [(["--width", 1 << 20], "or a device with 211.1 TB"),
                             (["--width", 1 << 10, "--memory-limit", "2MiB"], "or --memory-limit "),
                             (["--width", 1 << 20, "--gpu-memory", "2GB"], "or --gpu-memory ")]:
             self.fails(3, [*dry, *flags], "use a smaller model " + help)
         resumed = ["--data", self.text, "--resume", self.checkpoint, "--device", "dry", "--gpu-memory"]
-        line = self.fails(3, [*resumed, "602MiB"], "a training that is resumed keeps its batch", "use --gpu-memory ")
+        line = self.fails(3, [*resumed, "602MiB"], "a resumed training keeps its batch", "use --gpu-memory ")
         suffices = int(re.search(r"--gpu-memory (\d+)", line)[1])
         self.succeeds(*resumed, suffices)
         self.fails(3, [*resumed, suffices - (2 << 20)], "use --gpu-memory ")
@@ -283,7 +283,7 @@ class TrainGptErrors(ProgramCase):
         self.fails(1, ["--data", longer, "--resume", self.checkpoint], "good.safetensors", "samples")
 
     def test_a_training_that_is_done(self):
-        self.assertIn("nothing to train: 3 steps are done, and 2 are wanted",
+        self.assertIn("nothing to train: 3 steps are done, 2 were asked for",
                       self.succeeds("--resume", self.checkpoint, "--steps", 2))
 
     def test_a_loss_that_is_not_finite_stops_and_saves_nothing(self):
@@ -291,7 +291,7 @@ class TrainGptErrors(ProgramCase):
             with self.subTest(flags=flags):
                 line = self.fails(1, self.with_text(*flags, "--lr", "1e25", "--steps", 200, "--save", self.path("nan")),
                                   "not finite", "lower --lr")
-                self.assertRegex(line, r"^train_gpt: step \d+: the (loss|gradient) is not finite; the first output that was "
+                self.assertRegex(line, r"^train_gpt: step \d+: the (loss|gradient) is not finite; the first output that is "
                                        r"not finite is that of (the model|[a-z0-9.]+);")
                 self.assertFalse(os.path.exists(self.path("nan")))
 

@@ -37,11 +37,11 @@ class TrainGptResume(ProgramCase):
 
     def test_flags_given_anew_count_and_are_named(self):
         printed = self.succeeds("--resume", self.stopped, "--lr", 0.02, "--steps", 8, "--warmup", 3)
-        self.assertIn("with its flags; given anew: --lr 0.02 (was 0.01), --steps 8 (was 12)\n", printed)
+        self.assertIn("with its flags; given again: --lr 0.02 (was 0.01), --steps 8 (was 12)\n", printed)
         self.assertNotIn("step 9", printed)
         self.assertIn("with its flags\n", self.succeeds("--resume", self.stopped, "--lr", "1e-2"))
         printed = self.succeeds("--resume", self.stopped, "--recompute", "blocks")
-        self.assertIn("given anew: --recompute blocks (was mlp)\n", printed)
+        self.assertIn("given again: --recompute blocks (was mlp)\n", printed)
         # What was given anew is what the next checkpoint holds.
         changed = self.path("changed.safetensors")
         self.succeeds("--resume", self.stopped, "--lr", 0.02, "--stop-after", 1, "--save", changed)
@@ -55,7 +55,7 @@ class TrainGptResume(ProgramCase):
         self.assertEqual((figures["tf32"], figures["deterministic"], figures["scratch_budget"]), (True, False, 64 << 20))
         self.assertNotIn("tf32", self.figures("--resume", self.stopped))
         printed = self.succeeds("--resume", file, "--scratch-budget", "32MiB")
-        self.assertIn("given anew: --scratch-budget", printed)
+        self.assertIn("given again: --scratch-budget", printed)
 
     def test_flags_of_the_run_are_not_stored(self):
         self.fails(1, ["--resume", self.stopped, "--memory-limit", "100kB"], "memory limit: 100000 ")
@@ -70,7 +70,7 @@ class TrainGptResume(ProgramCase):
         self.succeeds(*self.training, *flags, "--stop-after", 5, "--save", file)
         old = self.with_stored(file, lambda stored: {names.get(name, name): value for name, value in stored.items()})
         self.assertEqual(self.figures("--resume", old)["state_sha256"], self.figures(*self.training, *flags)["state_sha256"])
-        self.assertIn("given anew: --max-grad-norm 0.5 (was 0.25)\n", self.succeeds("--resume", old, "--max-grad-norm", 0.5))
+        self.assertIn("given again: --max-grad-norm 0.5 (was 0.25)\n", self.succeeds("--resume", old, "--max-grad-norm", 0.5))
 
     def with_stored(self, checkpoint, change):
         """The name of a copy whose stored flags are changed."""
@@ -162,7 +162,7 @@ class TrainGptResume(ProgramCase):
         worse = ("--lr", 1, "--min-lr", 1)  # after a step or two it gets worse
         printed = self.succeeds(*self.last_given([*self.training, *worse]), "--validate-every", 2, "--patience", 1)
         losses = [loss for loss, _ in self.validations(printed)]
-        self.assertIn("1 validations in a row came to no less loss", printed)
+        self.assertIn("1 validations in a row brought no lower loss", printed)
         self.assertIn(len(losses), range(2, 6), "as many as without patience, or none to compare")
         self.assertEqual([later < earlier for earlier, later in zip(losses, losses[1:])], [True] * (len(losses) - 2) + [False])
 

@@ -150,7 +150,7 @@ TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
         train_gpt(flags, {"--lr", "1e30", "--warmup", "0", "--memory-limit", std::to_string(limit)});
         ADD_FAILURE() << "it trained";
     } catch (const Error& error) {
-        EXPECT_THAT(error.what(), HasSubstr("step 2: the loss is not finite; the first output that was not finite is"));
+        EXPECT_THAT(error.what(), HasSubstr("step 2: the loss is not finite; the first output that is not finite is"));
     }
 }
 

@@ -73,7 +73,7 @@ class TrainSegmentation(ProgramCase):
             self.expect_predicted(run)
 
     def test_says_where_smaller_micro_batches_are_another_training(self):
-        text = "batch norm takes its statistics of 2 samples, not of the 6 of a step"
+        text = "batch norm takes its statistics over 2 samples, not over the 6 of a step"
         self.assertIn(text, self.succeeds("--steps", 1, "--accumulate", 3))
         self.assertNotIn("batch norm", self.succeeds("--steps", 1, "--accumulate", 1))
         size = ("--height", 64, "--width", 64, "--base-width", 8)
@@ -81,7 +81,7 @@ class TrainSegmentation(ProgramCase):
         advice = ADVICE.search(self.run_program("--batch", 8, *size, "--memory-limit", least - (2 << 20)).stderr.splitlines()[0])
         self.assertIn("--split-batch", advice["flags"])
         self.assertIsNotNone(advice["another"])
-        self.assertIn("batch norm takes its statistics of", self.succeeds("--batch", 8, *size, *advice["flags"].split()))
+        self.assertIn("batch norm takes its statistics over", self.succeeds("--batch", 8, *size, *advice["flags"].split()))
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--steps", 4)
@@ -138,7 +138,7 @@ class TrainSegmentation(ProgramCase):
         printed = self.succeeds(*flags[2:], "--images", f"{folder}/images", "--masks", f"{folder}/masks")
         self.assertIn(f"5 images of {folder}/images to train on, 1 others to validate; 32 wide, 32 high", printed)
         printed = self.succeeds(*flags, "--height", 8, "--width", 20)
-        self.assertIn("20 wide, 16 high, the least that a U-Net takes", printed)
+        self.assertIn("20 wide, 16 high, the smallest size that a U-Net takes", printed)
 
     def test_goes_on_with_files_by_the_checkpoint_alone(self):
         file = self.path("files.safetensors")
@@ -217,7 +217,7 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, ["--resume", file, "--validation", 2, "--mask-values", "255,0"], 'mask_values "0,255", not "255,0"')
         self.fails(2, ["--data", white, "--classes", 3], "--classes 3: --mask-values 0,255 names 2")
         self.fails(2, ["--data", white, "--mask-values", "0,255", "--ignore", 255], "--ignore 255", "makes it a class")
-        self.fails(2, ["--data", white, "--mask-values", "0,300"], "--mask-values", "0,300 is no list of values")
+        self.fails(2, ["--data", white, "--mask-values", "0,300"], "--mask-values", "0,300 is not a list of values")
         self.fails(2, ["--mask-values", "0,255"], "--mask-values is for files")
 
     def test_a_validation_of_one_class_says_so(self):
@@ -246,7 +246,7 @@ class TrainSegmentation(ProgramCase):
         os.symlink("/dev/null", f"{folder}/masks/7.png")
         self.fails(1, flags, "; 2 of 12 images can't be used; --skip-bad-images")
         printed = self.succeeds(*flags, "--skip-bad-images")
-        self.assertIn("skipping 2 bad images, whose place another one takes:\n  ", printed)
+        self.assertIn("skipping 2 bad images and using others instead:\n  ", printed)
         for name in ("images/3.png: damaged PNG", "masks/7.png: is a device"):
             self.assertIn(name, printed)
         self.assertEqual(self.figures(*flags, "--skip-bad-images")["skipped_images"], 2)

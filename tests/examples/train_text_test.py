@@ -142,7 +142,7 @@ class TrainText(ProgramCase):
             self.fails(1, ["--model", model, "--data", short], "short.txt", "8 tokens are too few")
             self.fails(1, ["--model", model, "--data", self.path("none")], "none", "no such file")
             self.fails(2, ["--model", model, "--block", 0], "--block")
-        self.fails(1, ["--model", "bert", "--data", part], "part.txt", "5 tokens make no window of 12")
+        self.fails(1, ["--model", "bert", "--data", part], "part.txt", "5 tokens are too few for a window of 12")
         self.fails(1, ["--model", "bert", "--batch", 400], "text.txt", "400")
         self.fails(1, ["--model", "bert", "--vocabulary", self.path("none")], "none", "no such file")
         self.fails(1, ["--model", "bert", "--vocabulary", self.text], "text.txt", "[PAD]")

@@ -88,7 +88,7 @@ class Watch(ProcessesCase):
         status, lines = self.ends(2, "exchange", "0:join")
         self.assertNotEqual(status, 0)  # mpirun of Open MPI 4.1 may end by a signal of its own
         told = [line for line in lines if line.startswith("rank 0: ")]
-        self.assertEqual(told, ["rank 0: MPI can't be started: it was started in this process before, which it allows once"])
+        self.assertEqual(told, ["rank 0: MPI can't be started: it was started in this process before, and can be started only once"])
         if self.program == RANK:  # over NCCL the other rank may find out that this one has failed before mpirun ends it
             self.assertEqual(told, lines)
 
@@ -124,7 +124,7 @@ class Watch(ProcessesCase):
                                ("hang", f"work={2 * self.short}"))
         self.assertEqual(hangs, ([1, 1], [[named], []]))
         self.assertEqual(works, ([0, 0], [[], []]))
-        self.assertIn(f"rank 1 of 2 has not come within {JOINING} s", alone.communicate()[1])
+        self.assertIn(f"rank 1 of 2 has not joined within {JOINING} s", alone.communicate()[1])
         self.assertEqual(alone.returncode, 1)
 
 

@@ -103,9 +103,9 @@ class Convert(unittest.TestCase):
         for prefix in ("module.", "model.", "_orig_mod.", "_orig_mod.module.", "module._orig_mod.model."):
             state = {f"{prefix}fc.weight": torch.ones(2), f"{prefix}model.bias": torch.zeros(2)}
             self.assertEqual(self.converted(state).keys(), {"fc.weight", "model.bias"})
-            self.assertIn(f'; without "{prefix}" before all names\n', self.said)
+            self.assertIn(f'; without the prefix "{prefix}" of all names\n', self.said)
         self.assertEqual(self.converted({"n_averaged": torch.tensor(9), "module.fc.weight": torch.ones(2)}).keys(), {"fc.weight"})
-        self.assertIn("left out, since no tensor: n_averaged", self.said)
+        self.assertIn("left out, as they are not tensors: n_averaged", self.said)
         self.assertEqual(self.converted({"fc.weight": torch.ones(2)}).keys(), {"fc.weight"})
         self.assertNotIn(";", self.said)
 
@@ -120,8 +120,8 @@ class Convert(unittest.TestCase):
         self.target.unlink()
         torch.save(states, self.source)
         self.refused("model.pth", "none under a usual name; name one with --key: generator, critic")
-        self.refused("--key ema: no dict of that name; there are: generator, critic", flags=("--key", "ema"))
-        self.refused("--key x: no dict of that name; there are: none", flags=("--key", "critic", "--key", "x"))
+        self.refused("--key ema: there is no dict of that name; the names are: generator, critic", flags=("--key", "ema"))
+        self.refused("--key x: there is no dict of that name; the names are: none", flags=("--key", "critic", "--key", "x"))
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_what_nanogpt_says_of_its_model_is_kept(self):
@@ -139,13 +139,13 @@ class Convert(unittest.TestCase):
     def test_leaves_out_what_stands_beside_the_tensors(self):
         state = {"module.inc.weight": torch.ones(2), "mask_values": [0, 1], "epoch": 3}
         self.assertEqual(self.converted(state).keys(), {"inc.weight"})
-        self.assertIn("left out, since no tensor: mask_values, epoch", self.said)
+        self.assertIn("left out, as they are not tensors: mask_values, epoch", self.said)
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_refuses_what_is_no_state_dict(self):
         self.refused("model.pth", "no such file")
         self.source.write_bytes(b"not a file of PyTorch's")
-        self.refused("model.pth", "no file of tensors")
+        self.refused("model.pth", "not a file of tensors")
         for saved, part in ((torch.ones(3), "Tensor"), ({}, "dict"), ({"epoch": 3}, "'epoch' is int"),
                             ({"x": torch.ones(2), "ema": {"x": torch.ones(2)}}, "'ema' is dict"),
                             ({"x": torch.ones(2).to_sparse()}, "x is"), ({1: torch.ones(1)}, "1 is Tensor"),

@@ -100,12 +100,12 @@ TEST(Trace, CountsStepsStreamsAndThePeakFromAStepOn) {
 TEST(Trace, AFileThatIsNoneIsRefusedByItsLine) {
     EXPECT_EQ(error_of("# remark\n\na 0 100 0 0 0\n"), "none");
     EXPECT_EQ(error_of("a 0 100 0 7 0\n"), "none") << "no category";
-    EXPECT_THAT(error_of("s\na 0 100 0 0\n"), HasSubstr("demo.trace:5: 'a 0 100 0 0' is no operation"));
-    EXPECT_THAT(error_of("a 0 100 0 8 0\n"), HasSubstr("is no operation"));
-    EXPECT_THAT(error_of("a 0 -1 0 0 0\n"), HasSubstr("is no operation"));
-    EXPECT_THAT(error_of("a 0 99999999999999999999999 0 0 0\n"), HasSubstr("is no operation"));
-    EXPECT_THAT(error_of("f 0 1\n"), HasSubstr("is no operation"));
-    EXPECT_THAT(error_of("x\n"), HasSubstr("is no operation"));
+    EXPECT_THAT(error_of("s\na 0 100 0 0\n"), HasSubstr("demo.trace:5: 'a 0 100 0 0' is not an operation"));
+    EXPECT_THAT(error_of("a 0 100 0 8 0\n"), HasSubstr("is not an operation"));
+    EXPECT_THAT(error_of("a 0 -1 0 0 0\n"), HasSubstr("is not an operation"));
+    EXPECT_THAT(error_of("a 0 99999999999999999999999 0 0 0\n"), HasSubstr("is not an operation"));
+    EXPECT_THAT(error_of("f 0 1\n"), HasSubstr("is not an operation"));
+    EXPECT_THAT(error_of("x\n"), HasSubstr("is not an operation"));
     std::istringstream other("something else\n");
     EXPECT_THROW(read_trace(other, "other"), FileError);
     EXPECT_THROW(read_trace("/no/such/file.trace"), FileError);

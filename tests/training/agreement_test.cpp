@@ -108,7 +108,7 @@ TEST_P(Differing, IsNamed) {
 Case of(const std::string& option, const std::string& one, const std::string& zero,
         const std::function<void(TrainerOptions&)>& change) {
     return {option, [change](Rank& rank) { change(rank.options); },
-            "." + option + ": process 1 has " + one + ", and process 0 has " + zero};
+            "." + option + ": process 1 has " + one + ", but process 0 has " + zero};
 }
 
 optim::ParameterGroup group_of(double rate) {
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                       of("stop_after", "2", "-1", [](auto& o) { o.stop_after = 2; }),
                       of("budget", "1000000000", "0", [](auto& o) { o.budget = 1'000'000'000; }),
                       Case{"plan", [](Rank& rank) { rank.options.plan.emplace(); },
-                           ".plan: process 1 has another, and process 0 has none"},
+                           ".plan: process 1 has another, but process 0 has none"},
                       of("steps", "4", "3", [](auto& o) { o.steps = 4, o.schedule.decay_steps = 3; }),
                       of("recompute", "all", "none",
                          [](auto& o) {
@@ -149,41 +149,41 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Epsilon", [](Rank& rank) { rank.options.optimizer = adamw({.epsilon = 1e-6}); }, "epsilon 1e-06"},
         Case{"Decay", [](Rank& rank) { rank.options.optimizer = adamw({.weight_decay = 0.5}); }, "decay 0.5"},
         Case{"Groups", [](Rank& rank) { rank.options.optimizer = adamw({.groups = {{.pattern = "other.**"}}}); },
-             "; other.**: weight decay 0.01 for matrices, factor 1, and process 0"},
+             "; other.**: weight decay 0.01 for matrices, factor 1, but process 0"},
         Case{"Rules",
              [](Rank& rank) {
                  rank.options.optimizer = adamw({.groups = {{.pattern = "other.**", .rule = optim::sgd_rule()}}});
              },
-             "; other.**: sgd momentum 0, weight decay 0 for matrices, factor 1, and process 0"},
+             "; other.**: sgd momentum 0, weight decay 0 for matrices, factor 1, but process 0"},
         Case{"Rates", [](Rank& rank) { rank.options.optimizer = adamw({.groups = {group_of(0.2)}}); },
              "optimizer: process 1 has adamw"},
-        Case{"Seed", [](Rank& rank) { rank.context.seed = 6; }, ".seed: process 1 has 6, and process 0 has 5"},
+        Case{"Seed", [](Rank& rank) { rank.context.seed = 6; }, ".seed: process 1 has 6, but process 0 has 5"},
         Case{"Compute", [](Rank& rank) { rank.context.compute.scratch_budget = 5; },
-             "compute.scratch_budget: process 1 has 5, and process 0"},
+             "compute.scratch_budget: process 1 has 5, but process 0"},
         Case{"Tf32", [](Rank& rank) { rank.context.compute.tf32 = true; },
-             "compute.tf32: process 1 has true, and process 0 has false"},
+             "compute.tf32: process 1 has true, but process 0 has false"},
         Case{"Nondeterministic", [](Rank& rank) { rank.context.compute.deterministic = false; },
-             "compute.deterministic: process 1 has false, and process 0 has true"},
+             "compute.deterministic: process 1 has false, but process 0 has true"},
         Case{"OwnKernels", [](Rank& rank) { rank.context.compute.own_kernels = true; },
-             "compute.own_kernels: process 1 has true, and process 0 has false"},
+             "compute.own_kernels: process 1 has true, but process 0 has false"},
         Case{"Graphs", [](Rank& rank) { rank.context.compute.graphs = true; },
-             "compute.graphs: process 1 has true, and process 0 has false"},
+             "compute.graphs: process 1 has true, but process 0 has false"},
         Case{"Order", [](Rank& rank) { rank.position = "second"; },
-             "data/position: process 1 has second, and process 0 has first"},
+             "data/position: process 1 has second, but process 0 has first"},
         Case{"Width", [](Rank& rank) { rank.width = 4; },
-             "parameter other.weight: process 1 has f32 [4, 2], and process 0 has f32 [3, 2]"},
+             "parameter other.weight: process 1 has f32 [4, 2], but process 0 has f32 [3, 2]"},
         Case{"Frozen", [](Rank& rank) { rank.frozen = true; },
-             "parameter other.weight: process 1 has f32 [3, 2], frozen, and process 0 has f32 [3, 2]"},
+             "parameter other.weight: process 1 has f32 [3, 2], frozen, but process 0 has f32 [3, 2]"},
         Case{"Extra", [](Rank& rank) { rank.extra = true; },
-             "parameter extra: process 1 has f32 [2], and process 0 has none"},
+             "parameter extra: process 1 has f32 [2], but process 0 has none"},
         Case{"Description", [](Rank& rank) { rank.says = R"({"model": {"heads": 3}})"; },
-             "model/heads: process 1 has 3, and process 0 has none"},
+             "model/heads: process 1 has 3, but process 0 has none"},
         Case{"Values", [](Rank& rank) { rank.options.values = [] {
                                             return StateValues{{"mine", R"({"a": 1})"}};
                                         }; },
-             "mine/a: process 1 has 1, and process 0 has none"},
+             "mine/a: process 1 has 1, but process 0 has none"},
         Case{"InitialValues", [](Rank& rank) { rank.sets = true; },
-             "after step 0 the parameters of process 1 are not those of process 0"}),
+             "after step 0 the parameters of process 1 differ from those of process 0"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Agreement, SchedulesOfGroupsAreComparedByTheirRates) {
@@ -201,7 +201,7 @@ TEST(Agreement, SchedulesOfGroupsAreComparedByTheirRates) {
     };
     run(0.1);
     EXPECT_THAT([&] { run(0.2); },
-                ThrowsMessage<Error>(HasSubstr("factor 1 0.1 0.1 0.1 0.1 0.2 0.1 0.1, and process 0")));
+                ThrowsMessage<Error>(HasSubstr("factor 1 0.1 0.1 0.1 0.1 0.2 0.1 0.1, but process 0")));
 }
 
 /// A rank of a build of another version, as far as the others hear.
@@ -237,7 +237,7 @@ TEST(Agreement, OfOneVersionAreAll) {
     std::string one = version;
     one.back() = 'x';
     EXPECT_THAT([&] { run(true); },
-                ThrowsMessage<Error>(HasSubstr("version: process 1 has " + one + ", and process 0 has " + version)));
+                ThrowsMessage<Error>(HasSubstr("version: process 1 has " + one + ", but process 0 has " + version)));
 }
 
 TEST(Agreement, FilesToGoOnFromAreOfOneStep) {
@@ -263,7 +263,7 @@ TEST(Agreement, FilesToGoOnFromAreOfOneStep) {
         };
         resume(1);
         EXPECT_THAT([&] { resume(2); },
-                    ThrowsMessage<Error>(HasSubstr("steps done: process 1 has 2, and process 0 has 1")));
+                    ThrowsMessage<Error>(HasSubstr("steps done: process 1 has 2, but process 0 has 1")));
     }
 }
 
@@ -272,9 +272,9 @@ TEST(Agreement, FilesAreWrittenByAllOrByNone) {
     const std::string file = folder.path() / "file";
     for (const Shard shard : {Shard::none, Shard::gradients}) {
         EXPECT_THAT([&] { train([&](Rank& rank) { rank.options.save = file; }, shard); },
-                    ThrowsMessage<Error>(HasSubstr(".save: process 1 has a file, and process 0 has none")));
+                    ThrowsMessage<Error>(HasSubstr(".save: process 1 has a file, but process 0 has none")));
         EXPECT_THAT([&] { train([&](Rank& rank) { rank.options.best = file; }, shard); },
-                    ThrowsMessage<Error>(HasSubstr(".best: process 1 has a file, and process 0 has none")));
+                    ThrowsMessage<Error>(HasSubstr(".best: process 1 has a file, but process 0 has none")));
     }
     const auto with_file = [&](std::int64_t every) {
         dist::run_ranks(2, [&](const std::shared_ptr<Group>& group) {
@@ -288,9 +288,9 @@ TEST(Agreement, FilesAreWrittenByAllOrByNone) {
     };
     with_file(2);
     EXPECT_THAT([&] { with_file(1); },
-                ThrowsMessage<Error>(HasSubstr(".save_every: process 1 has 1, and process 0 has 2")));
+                ThrowsMessage<Error>(HasSubstr(".save_every: process 1 has 1, but process 0 has 2")));
     EXPECT_THAT([&] { train([&](Rank& rank) { rank.options.resume = file; }); },
-                ThrowsMessage<Error>(HasSubstr(".resume: process 1 has a file, and process 0 has none")));
+                ThrowsMessage<Error>(HasSubstr(".resume: process 1 has a file, but process 0 has none")));
 }
 
 /// However little: a bit of one of a million numbers.
@@ -321,9 +321,9 @@ TEST(Agreement, WhatChangesParametersOnOneAloneIsSeenAtTheNextValidation) {
     run(0, 0);
     for (const std::size_t element : {std::size_t{0}, std::size_t{width}, std::size_t{2 * width - 1}}) {
         for (const int bit : {0, 22, 31})
-            EXPECT_THAT(
-                [&] { run(element, std::uint32_t{1} << bit); },
-                ThrowsMessage<Error>(HasSubstr("after step 1 the parameters of process 2 are not those of process 0")))
+            EXPECT_THAT([&] { run(element, std::uint32_t{1} << bit); },
+                        ThrowsMessage<Error>(
+                            HasSubstr("after step 1 the parameters of process 2 differ from those of process 0")))
                 << element << ", bit " << bit;
     }
 }
@@ -343,7 +343,8 @@ TEST(Agreement, ParametersThatAreNoNumbersOnAllAreNoDifference) {
         };
     };
     EXPECT_NO_THROW(lost_on(2)());
-    EXPECT_THAT(lost_on(1), ThrowsMessage<Error>(HasSubstr("the parameters of process 1 are not those of process 0")));
+    EXPECT_THAT(lost_on(1),
+                ThrowsMessage<Error>(HasSubstr("the parameters of process 1 differ from those of process 0")));
 }
 
 }  // namespace agreement_test

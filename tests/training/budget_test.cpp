@@ -347,7 +347,7 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     run(half);
     half.resume = half.save;
     EXPECT_THAT([&] { Trainer(deep(), half).check(plan, profile); },
-                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 1018")));
+                ThrowsMessage<Error>(HasSubstr("a resumed training keeps its 1 of 1018")));
     other = plan;
     other.division = {kBatch, 2};
     EXPECT_THAT([&] { Trainer(deep(), half).check(other, profile); },

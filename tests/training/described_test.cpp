@@ -82,8 +82,9 @@ TEST_F(DescribedTraining, EachFieldIsRefusedByItsName) {
         {"/model/bias", {[](Told& t) { t.says["model"]["bias"] = false; }, "bias true, not false"}},
         {"/model/sizes/kernel", {[](Told& t) { t.says["model"]["sizes"]["kernel"] = 5; }, "kernel 3, not 5"}},
         {"/data/crop", {[](Told& t) { t.says["data"]["crop"] = 1; }, "crop 0.5, not 1"}},
-        {"/data/values/0", {[](Told& t) { t.says["data"]["values"][0] = 1; }, "another data; use the same data"}},
-        {"/data/values/1", {[](Told& t) { t.says["data"]["values"].erase(1); }, "another data; use the same data"}},
+        {"/data/values/0", {[](Told& t) { t.says["data"]["values"][0] = 1; }, "data differs from the data given now"}},
+        {"/data/values/1",
+         {[](Told& t) { t.says["data"]["values"].erase(1); }, "data differs from the data given now"}},
         {"/format", {[](Told& t) { t.says["format"] = 2; }, "format 1, not 2"}}};
     resume({}, {});
     const std::string saved = files::SafetensorsFile(file()).metadata().at("training");

@@ -58,8 +58,8 @@ TEST(Growth, IsSaid) {
         ::testing::internal::CaptureStdout();
         trainer(keeps, 300, true).run(context);
         const std::string text = ::testing::internal::GetCapturedStdout();
-        const auto said = HasSubstr("in every step, which the predicted peak does not have");
-        EXPECT_THAT(text, Not(HasSubstr("a batch had another shape"))) << "which is not the reason";
+        const auto said = HasSubstr("in every step, which the predicted peak does not include");
+        EXPECT_THAT(text, Not(HasSubstr("a batch had a different shape"))) << "which is not the reason";
         if (keeps) {
             EXPECT_THAT(text, said);
         } else {

@@ -72,7 +72,7 @@ TEST(IdlePolicies, AreSaidOnce) {
         return ::testing::internal::GetCapturedStdout();
     };
     const std::string said =
-                          "the policy of \"**.up\" changes nothing: no module that it fits computes anything; the "
+                          "the policy for \"**.up\" changes nothing: no module that it matches computes anything; the "
                           "nearest that do are ",
                       text = printed("**.up");
     ASSERT_THAT(text, HasSubstr(said));

@@ -218,7 +218,7 @@ TEST(LastStep, WhatIsNotKeptIsSaid) {
         });
         const std::string text = ::testing::internal::GetCapturedStdout();
         const char* const line =
-            "(mpirun: 2 s) loses what .save_every has not saved: send SIGINT to one process, or give "
+            "(mpirun: after 2 s) loses what .save_every has not saved: send SIGINT to one process, or give "
             "mpirun --mca odls_base_sigkill_timeout 60";
         EXPECT_EQ(text.find(line) != std::string::npos, shard == Shard::state) << text;
     }

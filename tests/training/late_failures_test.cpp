@@ -116,7 +116,7 @@ TEST(LateFailures, ABatchThatCanNotBeReadLateInAStepLosesNothing) {
             ::testing::internal::CaptureStdout();
             EXPECT_THROW(train(ranks, failing, bad, &broken), UnreadableBatch);
             EXPECT_THAT(::testing::internal::GetCapturedStdout(),
-                        HasSubstr(fmt::format("saved to {} after step {}; .resume goes on from there", failing.save,
+                        HasSubstr(fmt::format("saved to {} after step {}; .resume continues from there", failing.save,
                                               step - 1)));
             EXPECT_EQ(files::SafetensorsFile(failing.save).metadata().at("steps"), std::to_string(step - 1));
             TrainerOptions rest = usual();
@@ -299,7 +299,7 @@ TEST(LateFailures, AStepThatWasLeftNamesItselfAndItsModule) {
             EXPECT_THAT(
                 [&] { steps.session.results(2); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("step 7: the loss is not finite"),
-                                           HasSubstr("the first output that was not finite is that of unlucky"))));
+                                           HasSubstr("the first output that is not finite is that of unlucky"))));
         }
     }
 }

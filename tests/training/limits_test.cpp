@@ -92,7 +92,7 @@ TEST_F(Limits, ALimitAboveWhatOthersLeaveDoesNotSuffice) {
             const std::size_t budget = number_behind(".budget = ", report.advice);
             EXPECT_EQ(budget, profile.usable_bytes()) << "what others leave is less than the limit";
             EXPECT_THAT(report.advice, Not(HasSubstr("; or with .memory_limit")));
-            const std::size_t device = number_behind("; or with a device that has ", report.advice);
+            const std::size_t device = number_behind("; or with a device with ", report.advice);
             EXPECT_EQ(device, profile.memory.total_bytes + page_of(profile)) << "no limit helps where others are";
             // As it says: with that budget it fits here, and with such a device without one.
             TrainerOptions planned = usual();

@@ -100,7 +100,7 @@ TEST(Messages, AskForATaskWhereNoneWasMade) {
     Trainer trainer([](Parameters&, std::int64_t) { return nullptr; }, {.steps = 1, .print = false});
     EXPECT_THAT(
         [&] { trainer.run(context); },
-        ThrowsMessage<Error>("the function that makes the task returned none; return a std::make_unique of your "
+        ThrowsMessage<Error>("the function that makes the task returned null; return a std::make_unique of your "
                              "task"));
 }
 
@@ -228,7 +228,7 @@ TEST_F(Printed, TheEndNamesTheLastStep) {
     patient.patience = 2;
     const std::string ended = printed(patient, kUsual);
     EXPECT_THAT(ended, HasSubstr("step 3: validation loss 1.0000"));
-    EXPECT_THAT(ended, HasSubstr("ended after step 9: 2 validations in a row came to no less loss\n"));
+    EXPECT_THAT(ended, HasSubstr("stopped after step 9: 2 validations in a row brought no lower loss\n"));
 }
 
 /// As soon as a step is looked at, and not at the next validation.
@@ -313,7 +313,8 @@ TEST_F(Printed, WhatIsSavedInAStepIsNamedByTheStepBefore) {
         EXPECT_EQ(Trainer(task<Scripted>(script), options).run(context).steps, 4);
     });
     const std::string text = ::testing::internal::GetCapturedStdout();
-    EXPECT_THAT(text, HasSubstr("interrupted; saved to " + saved + " as after step 3, while the next one goes on\n"));
+    EXPECT_THAT(
+        text, HasSubstr("interrupted; saved to " + saved + " the state after step 3, while the next one continues\n"));
     EXPECT_THAT(text, HasSubstr("interrupted after step 4\n"));
 }
 

@@ -113,7 +113,7 @@ TEST_F(PlannedTraining, RefusesAChoiceThatContradictsTheRules) {
     trainer.check(plan, profile);
     plan.division.choice = "all";
     EXPECT_THAT([&] { trainer.check(plan, profile); },
-                ThrowsMessage<Error>(HasSubstr("the plan's choice is all, which has rules of its own")));
+                ThrowsMessage<Error>(HasSubstr("the plan chooses all, which has policies of its own")));
     plan.division.choice = "layers";
     EXPECT_THAT([&] { trainer.check(plan, profile); }, ThrowsMessage<Error>(HasSubstr("the ways are none, all")));
 }
@@ -129,7 +129,7 @@ TEST_F(PlannedTraining, KeepsTheBatchOfATaskWhoseSamplesDepend) {
     EXPECT_TRUE(Trainer(whole, options()).rehearse(profile).keeps_batch);
     EXPECT_TRUE(Trainer(whole, options()).rehearse(profile).couples_samples);
     tight.split_batch = true;
-    EXPECT_THAT([&] { Trainer(whole, tight).plan(profile); }, ThrowsMessage<Error>(HasSubstr("stays whole")));
+    EXPECT_THAT([&] { Trainer(whole, tight).plan(profile); }, ThrowsMessage<Error>(HasSubstr("batch can't be split")));
     tight.split_batch.reset();
     tight.budget -= std::size_t{2} << 20;
     try {

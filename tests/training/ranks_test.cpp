@@ -229,7 +229,7 @@ TEST(TrainerOfRanks, DataThatIsDrawnIsDrawnAgainToExplainIt) {
                     .run(context);
             });
         };
-        EXPECT_THAT(train, ThrowsMessage<Error>(HasSubstr("the loss is not finite; the first output that was not "
+        EXPECT_THAT(train, ThrowsMessage<Error>(HasSubstr("the loss is not finite; the first output that is not "
                                                           "finite is that of unlucky")))
             << ranks;
     }
@@ -322,7 +322,7 @@ TEST(TrainerOfRanks, NamesTheFirstMicroBatchThatIsNotFinite) {
                             .run(context);
                     });
                 }),
-                ThrowsMessage<Error>(HasSubstr("the first output that was not finite is that of earlier")));
+                ThrowsMessage<Error>(HasSubstr("the first output that is not finite is that of earlier")));
 }
 
 }  // namespace ranks_test

@@ -124,7 +124,7 @@ TEST(TaskFigures, NamesThatAreUnknownTakenOrTwiceAreRefused) {
         [&] {
             train({"square", "penalty", "loss"});
         },
-        ThrowsMessage<Error>(HasSubstr("a task has a figure \"loss\", which is no name for one")));
+        ThrowsMessage<Error>(HasSubstr("a task can't name a figure \"loss\"")));
     EXPECT_THAT(
         [&] {
             train({"square", "square"});

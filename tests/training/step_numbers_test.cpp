@@ -85,8 +85,8 @@ TEST(StepNumbers, OfAStepThatIsComputedAgainToExplainItAreItsOwn) {
     Session session(context, task<Progressive>(&told, std::int64_t{1}), {.steps = 9});
     for (int step = 0; step < 4; ++step) session.step();
     EXPECT_THAT([&] { session.results(); },
-                ThrowsMessage<Error>(HasSubstr("step 2: the loss is not finite; every module's output was finite, and "
-                                               "the loss of them was not")));
+                ThrowsMessage<Error>(HasSubstr("step 2: the loss is not finite; every module's output was finite, but "
+                                               "the loss was not")));
     EXPECT_EQ(told.back(), 1);
 }
 

@@ -344,11 +344,11 @@ TEST_F(TrainerTest, OptionsOutOfRangeAreNamed) {
         change(options);
         EXPECT_THAT([&] { run(options); }, ThrowsMessage<Error>(HasSubstr(line)));
     };
-    refused(".batch = 0: at least 1 is needed", [](TrainerOptions& o) { o.batch = 0; });
+    refused(".batch = 0: must be at least 1", [](TrainerOptions& o) { o.batch = 0; });
     refused(".accumulate = 0: at least 1", [](TrainerOptions& o) { o.accumulate = 0; });
     refused(".epochs = -1: at least 1", [](TrainerOptions& o) { o.epochs = -1; });
     refused(".patience = -2: at least 0", [](TrainerOptions& o) { o.patience = -2; });
-    refused(".average = 1: at least 0 and below 1", [](TrainerOptions& o) { o.average = 1; });
+    refused(".average = 1: must be at least 0 and below 1", [](TrainerOptions& o) { o.average = 1; });
     refused(".save_every needs .save", [](TrainerOptions& o) { o.save_every = 2; });
     refused(".recompute = all: there are no ways of recomputing", [](TrainerOptions& o) { o.recompute = "all"; });
     refused(".recompute = all: the ways are none, hidden", [](TrainerOptions& o) {
@@ -410,7 +410,7 @@ class Endless final : public EndlessTask {
 TEST(TrainerWithoutEpochs, WantsSteps) {
     Context context = Context::cpu({.threads = 1});
     EXPECT_THAT([&] { Trainer(task<Endless>(), {.print = false}).run(context); },
-                ThrowsMessage<Error>(HasSubstr("the data has no end; say how many .steps there are")));
+                ThrowsMessage<Error>(HasSubstr("the data has no end; give .steps instead")));
     EXPECT_EQ(Trainer(task<Endless>(), {.steps = 3, .print = false}).run(context).steps, 3);
 }
 
@@ -428,7 +428,7 @@ class Unlucky final : public test::OneLayerTask {
 TEST(TrainerOfADrawThatIsNotFinite, NamesTheModuleThatDrew) {
     Context context = Context::cpu({.threads = 1, .seed = 5});
     EXPECT_THAT([&] { Trainer(task<Unlucky>(), {.accumulate = 3, .steps = 200, .print = false}).run(context); },
-                ThrowsMessage<Error>(HasSubstr("the first output that was not finite is that of unlucky")));
+                ThrowsMessage<Error>(HasSubstr("the first output that is not finite is that of unlucky")));
 }
 
 /// Every output of a module is finite, and the loss that is made of them is not.
@@ -444,7 +444,7 @@ class NoLoss final : public test::OneLayerTask {
 TEST(TrainerOfALossThatIsNotFinite, SaysThatItIsTheLoss) {
     Context context = Context::cpu({.threads = 1, .seed = 5});
     EXPECT_THAT([&] { Trainer(task<NoLoss>(), {.steps = 2, .print = false}).run(context); },
-                ThrowsMessage<Error>(HasSubstr("every module's output was finite, and the loss of them was not")));
+                ThrowsMessage<Error>(HasSubstr("every module's output was finite, but the loss was not")));
 }
 
 }  // namespace trainer_test

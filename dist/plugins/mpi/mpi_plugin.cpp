@@ -28,9 +28,9 @@ const char* reason(int error) {
 const char* start(int* rank, int* ranks, int* local_rank, int* local_ranks) {
     int given = 0, runs = 0;
     MPI_Initialized(&runs);
-    if (runs) return "it was started in this process before, which it allows once";
+    if (runs) return "it was started in this process before, and can be started only once";
     if (const char* why = reason(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given))) return why;
-    if (given < MPI_THREAD_FUNNELED) return "this MPI does not let a program have threads";
+    if (given < MPI_THREAD_FUNNELED) return "this MPI does not support programs with threads";
     if (const char* why = reason(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_of_job))) return why;
     MPI_Comm_set_errhandler(ranks_of_job, MPI_ERRORS_RETURN);
     MPI_Comm_rank(ranks_of_job, &own_rank);
