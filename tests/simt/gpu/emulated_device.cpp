@@ -69,7 +69,7 @@ std::vector<int> visible_gpus() {
 int visible_gpu(int index) {
     const std::vector<int> gpus = visible_gpus();
     if (index < 0 || index >= static_cast<int>(gpus.size()))
-        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, gpus.size()));
+        throw DeviceError(fmt::format("cuda: device {} does not exist; the emulator has {}", index, gpus.size()));
     return gpus[static_cast<std::size_t>(index)];
 }
 
