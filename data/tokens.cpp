@@ -64,8 +64,8 @@ TokenView::TokenView(std::span<const std::int32_t> tokens, std::int64_t vocabula
 
 void TokenView::check_range(const char* what, std::int64_t first, std::int64_t count) const {
     if (first < 0 || count < 0 || first > size_ || count > size_ - first)
-        throw ShapeError(fmt::format("{}: {} tokens from position {} on reach beyond the {} that there are", what,
-                                     count, first, size_));
+        throw ShapeError(
+            fmt::format("{}: {} tokens from position {} exceed the {} available", what, count, first, size_));
 }
 
 void TokenView::copy(std::int64_t first, std::span<std::int32_t> out) const {

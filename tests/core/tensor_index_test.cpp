@@ -67,9 +67,9 @@ TEST_F(TensorIndexTest, RefusesWhatDoesNotFitInOneLine) {
         return "accepted";
     };
     EXPECT_THAT(message([&] { return x[3]; }), HasSubstr("3 is outside of axis 0 of [3, 4]"));
-    EXPECT_THAT(message([&] { return x[{0, 4}]; }), HasSubstr("[]: 4 is outside of axis 1 of [3, 4]"));
-    EXPECT_THAT(message([&] { return x[{Ellipsis, -5}]; }), HasSubstr("[]: -5 is outside of axis 1 of [3, 4]"));
-    EXPECT_THAT(message([&] { return x.select(1, 4); }), HasSubstr("select: 4 is outside of axis 1 of [3, 4]"));
+    EXPECT_THAT(message([&] { return x[{0, 4}]; }), HasSubstr("[]: index 4 is outside of axis 1 of [3, 4]"));
+    EXPECT_THAT(message([&] { return x[{Ellipsis, -5}]; }), HasSubstr("[]: index -5 is outside of axis 1 of [3, 4]"));
+    EXPECT_THAT(message([&] { return x.select(1, 4); }), HasSubstr("select: index 4 is outside of axis 1 of [3, 4]"));
     EXPECT_THAT(message([&] { return x[{0, 0, 0}]; }), HasSubstr("3 indices"));
     EXPECT_THAT(message([&] { return x[{Ellipsis, Ellipsis}]; }), HasSubstr("use at most one Ellipsis"));
     EXPECT_THAT(message([&] { return x[Slice(0, 2, 0)]; }), HasSubstr("the step must be positive, got 0"));

@@ -154,9 +154,9 @@ TEST_F(BadImages, AreNotThoseWithOtherClasses) {
 TEST_F(BadImages, AreMasksThatAreNoIds) {
     const auto masks = folder_.path() / "masks";
     std::filesystem::create_directory(masks);
-    for (const auto& [name, what] : {std::pair{"rgb.png", "this has colours"},
-                                     {"sixteen_grey.png", "this has 16 bits"},
-                                     {"grey_alpha.png", "this has transparency"}}) {
+    for (const auto& [name, what] : {std::pair{"rgb.png", "this one has colours"},
+                                     {"sixteen_grey.png", "this one has 16 bits"},
+                                     {"grey_alpha.png", "this one has transparency"}}) {
         add("image.png", contents_of(reference(name)));
         folder_.write("masks/image.png", contents_of(reference(name)));
         const std::vector<BadSample> bad = find_bad_images(MaskedImages(folder_.path() / "a", masks, 255), 1);

@@ -69,7 +69,7 @@ TEST(MemoryDataset, SlicesShareTheSamples) {
     part.read(Indices{0, 2}, batch);
     EXPECT_EQ(part.size(), 3);
     EXPECT_EQ(batch.targets, (std::vector<int32_t>{3, 5}));
-    EXPECT_THAT([&] { part.read(Indices{3}, batch); }, throws<ShapeError>("sample 3", "the 3"));
+    EXPECT_THAT([&] { part.read(Indices{3}, batch); }, throws<ShapeError>("sample 3", "the dataset has 3"));
 }
 
 TEST(MemoryDataset, RefusesIndicesOutsideOfIt) {

@@ -155,10 +155,10 @@ TEST(Mask, ThatIsNoMaskIsRefusedByName) {
     const auto refused = [](const char* name, const char* what) {
         EXPECT_THAT([=] { read_mask(reference(name)); }, throws<FileError>(name, what));
     };
-    refused("rgb.png", "this has colours");
-    refused("rgba.png", "this has colours");
-    refused("sixteen_grey.png", "this has 16 bits");
-    refused("grey_alpha.png", "this has transparency");
+    refused("rgb.png", "this one has colours");
+    refused("rgba.png", "this one has colours");
+    refused("sixteen_grey.png", "this one has 16 bits");
+    refused("grey_alpha.png", "this one has transparency");
     refused("luma.jpg", "a mask can't be a JPEG, whose values are not exact; use PNG");
     refused("small.gif", "is neither PNG nor JPEG");
 }

@@ -199,7 +199,7 @@ TEST(Watch, NamesAddressesThatOtherMachinesReach) {
         std::string why_not;
         if (hosts->rank() == 0) {
             Watch::begin(*hosts, "", kLong, why_not, 0.1);
-            EXPECT_THAT(why_not, HasSubstr("rank 1 of 2 has not come"));
+            EXPECT_THAT(why_not, HasSubstr("rank 1 of 2 has not joined"));
             return;
         }
         const std::string told = all_gather(*hosts, std::string())[0];

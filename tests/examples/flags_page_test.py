@@ -19,11 +19,11 @@ what does not fit into the memory 3. Sizes have a unit: `512MiB`, `1.5GB`, or by
 # "  --lr FLOAT:in [0, 1e+30]=0.001 Needs: --steps  peak learning rate", whose text may be in the next line.
 FLAG = re.compile(r"""^\ \ (?P<name>-\S+)
     (?:\ \[(?P<optional>\w+)\]
-     |\ (?P<kind>INT|UINT|FLOAT|TEXT|FILE)(?::(?P<rule>UINT64|SIZE|NAME|\{[^}]*\}|in\ \[[^]]*\]))?(?:=(?P<default>\S+))?(?P<many>\ \.\.\.)?)?
+     |\ (?P<kind>FILE\|INT|INT|UINT|FLOAT|TEXT|FILE)(?::(?P<rule>UINT64|SIZE|NAME|\{[^}]*\}|in\ \[[^]]*\]))?(?:=(?P<default>\S+))?(?P<many>\ \.\.\.)?)?
     (?P<conditions>(?:\ (?:REQUIRED|(?:Needs|Excludes):(?:\ --\S+)+))*)
     (?:\ +(?P<meaning>\S.*))?$""", re.VERBOSE)
 TEXT = re.compile(r"^ {20,}(\S.*)$")
-WORDS = {"INT": "integer", "UINT": "integer", "FLOAT": "number", "TEXT": "text", "FILE": "file"}
+WORDS = {"INT": "integer", "UINT": "integer", "FLOAT": "number", "TEXT": "text", "FILE": "file", "FILE|INT": "file or integer"}
 
 
 def flags_of(text):
@@ -37,6 +37,7 @@ def flags_of(text):
     for found, meaning in entries:
         if found["name"] in ("-h,--help", "--version"):
             continue
+        assert not re.match(r"(?:INT|UINT|FLOAT|TEXT|FILE)\b|[A-Z]+\|", meaning), f"a kind of value that this test does not know: {meaning}"
         conditions = re.findall(r"REQUIRED|(?:Needs|Excludes):(?: --\S+)+", found["conditions"])
         yield found["name"], taken(found), found["default"] or "", "; ".join([meaning, *map(spelled, conditions)])
 

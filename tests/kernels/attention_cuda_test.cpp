@@ -346,7 +346,7 @@ TEST_F(AttentionOnAnOldGpu, Bf16OnTensorCoresIsRefused) {
         gpu->run<AttentionPlan>(device.forward);
         FAIL() << "ran";
     } catch (const DeviceError& error) {
-        EXPECT_STREQ(error.what(), "launch: the kernel needs compute capability 8.0, where emulated GPU has 7.5");
+        EXPECT_STREQ(error.what(), "launch: the kernel needs compute capability 8.0, but emulated GPU has 7.5");
     }
 }
 

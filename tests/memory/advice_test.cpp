@@ -80,7 +80,7 @@ TEST_P(AdviceTest, HelpsWhoTakesIt) {
             }
             const bool pieces = report.statistics.allocated + report.rounded <= report.usable();
             ++(pieces ? in_pieces : too_much);
-            EXPECT_EQ(report.advice.find("pieces") != std::string::npos, pieces) << report.advice;
+            EXPECT_EQ(report.advice.find("fragmented") != std::string::npos, pieces) << report.advice;
             if (const std::size_t most = report.largest_obtainable) {
                 EXPECT_THAT(report.advice, HasSubstr("ask for at most " + std::to_string(most) + " bytes"));
                 EXPECT_NO_THROW(memory.deallocate(memory.allocate(most, 0, kTag).handle));

@@ -154,7 +154,7 @@ TEST_F(TrainingCheckpoint, ChangesNothingWhereOnePartDoesNotFit) {
         [&] {
             files::load_checkpoint(path, other.context, {other.generator.parameters, other.adamw});
         },
-        throws<Error>(path.string(), "holds critic.down.bias"));
+        throws<Error>(path.string(), "has critic.down.bias"));
     EXPECT_EQ(other.hash(), before);
     EXPECT_EQ(other.adamw.steps(), 1);
 }
@@ -201,9 +201,9 @@ TEST_F(TrainingCheckpoint, IsNotSavedWithinAStep) {
 TEST_F(TrainingCheckpoint, ParametersOfOneNameAreRefused) {
     Context context = Context::cpu({.threads = 1});
     const Parameters first(context);
-    EXPECT_THAT([&] { Parameters second(context); }, throws<Error>("without a name already"));
+    EXPECT_THAT([&] { Parameters second(context); }, throws<Error>("already has parameters without a name"));
     const Parameters critic(context, {.name = "critic"});
-    EXPECT_THAT([&] { Parameters second(context, {.name = "critic"}); }, throws<Error>("named \"critic\" already"));
+    EXPECT_THAT([&] { Parameters second(context, {.name = "critic"}); }, throws<Error>("already has parameters named \"critic\""));
     EXPECT_THAT([&] { Parameters second(context, {.name = "a.b"}); }, throws<Error>("one segment"));
     { const Parameters scoped(context, {.name = "scoped"}); }
     EXPECT_NO_THROW(Parameters(context, {.name = "scoped"}));

@@ -351,7 +351,7 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     other = plan;
     other.division = {kBatch, 2};
     EXPECT_THAT([&] { Trainer(deep(), half).check(other, profile); },
-                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 1018 samples")));
+                ThrowsMessage<Error>(HasSubstr("the plan has 2 micro-batches of 1018 samples")));
 }
 
 TEST_F(BudgetTest, IsPlannedWithoutADevice) {

@@ -345,9 +345,9 @@ TEST_F(TrainerTest, OptionsOutOfRangeAreNamed) {
         EXPECT_THAT([&] { run(options); }, ThrowsMessage<Error>(HasSubstr(line)));
     };
     refused(".batch = 0: must be at least 1", [](TrainerOptions& o) { o.batch = 0; });
-    refused(".accumulate = 0: at least 1", [](TrainerOptions& o) { o.accumulate = 0; });
-    refused(".epochs = -1: at least 1", [](TrainerOptions& o) { o.epochs = -1; });
-    refused(".patience = -2: at least 0", [](TrainerOptions& o) { o.patience = -2; });
+    refused(".accumulate = 0: must be at least 1", [](TrainerOptions& o) { o.accumulate = 0; });
+    refused(".epochs = -1: must be at least 1", [](TrainerOptions& o) { o.epochs = -1; });
+    refused(".patience = -2: must be at least 0", [](TrainerOptions& o) { o.patience = -2; });
     refused(".average = 1: must be at least 0 and below 1", [](TrainerOptions& o) { o.average = 1; });
     refused(".save_every needs .save", [](TrainerOptions& o) { o.save_every = 2; });
     refused(".recompute = all: there are no ways of recomputing", [](TrainerOptions& o) { o.recompute = "all"; });
