@@ -237,7 +237,7 @@ class TrainGptErrors(ProgramCase):
                 ("truncated", good[:-1], "truncated"),
                 ("half", good[:len(good) // 2], "truncated"),
                 ("longer", good + b"x", "1 bytes follow"),
-                ("foreign", safetensors({"format": "pt"}), "not a training checkpoint"),
+                ("foreign", safetensors({"format": "pt"}), "holds weights, not a checkpoint that --resume could continue from"),
                 ("older", safetensors({"train_gpt": "{}"}), "from before format 1"),
                 ("newer", safetensors({"headroom.checkpoint": "2"}), "of format 2, but this version reads 1"),
                 ("no_values", safetensors({"headroom.checkpoint": "1"}), 'lacks "random.seed"'),

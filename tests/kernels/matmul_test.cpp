@@ -184,7 +184,8 @@ TEST(Matmul, RejectsWhatDoesNotFitTogether) {
     refusal([&](Matmul& m) { m.a = m.b = m.c = square(Dtype::i32); }, "must share a floating dtype", dtype);
     refusal([&](Matmul& m) { m.b = square(Dtype::f32); }, "must share a floating dtype, got f16 and f32", dtype);
     refusal([&](Matmul& m) { m.c = square(Dtype::bf16); }, "the result of f16 operands must be f16 or f32", dtype);
-    refusal([&](Matmul& m) { m.a = m.b = square(Dtype::f32), m.c = square(Dtype::f64); }, "must be f32, got f64", dtype);
+    refusal([&](Matmul& m) { m.a = m.b = square(Dtype::f32), m.c = square(Dtype::f64); }, "must be f32, got f64",
+            dtype);
     refusal([&](Matmul& m) { m.bias = view(Dtype::f32, {2}); }, "the bias must be f16 or f16, got f32", dtype);
     refusal([&](Matmul& m) { m.inner = square(Dtype::f32); }, "inner must be f16 like c, got f32", dtype);
     refusal(

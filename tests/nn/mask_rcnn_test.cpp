@@ -350,7 +350,8 @@ TEST(MaskRcnn, RefusesWhatItCannotTake) {
     EXPECT_THAT(made([](auto& options) { options.boxes.regions = 0; }), throws<ShapeError>("at least 1, got 0"));
     EXPECT_THAT(made([](auto& options) { options.boxes.regions = 3; }),
                 throws<ShapeError>("a positive_fraction of 0.25 leaves no object among 3 regions"));
-    EXPECT_THAT(made([](auto& options) { options.boxes.proposals.anchors = 1; }), throws<ShapeError>("among 1 anchors"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.proposals.anchors = 1; }),
+                throws<ShapeError>("among 1 anchors"));
     EXPECT_THAT(made([](auto& options) { options.hidden = 0; }), throws<ShapeError>("mask_rcnn: sizes"));
     EXPECT_THAT(made([](auto& options) { options.boxes.positive_fraction = 2; }), throws<Error>("positive_fraction"));
     EXPECT_THAT(made([](auto& options) { options.boxes.proposals.sizes[2] = 0; }), throws<Error>("size of anchors"));

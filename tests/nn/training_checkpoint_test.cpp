@@ -203,7 +203,8 @@ TEST_F(TrainingCheckpoint, ParametersOfOneNameAreRefused) {
     const Parameters first(context);
     EXPECT_THAT([&] { Parameters second(context); }, throws<Error>("already has parameters without a name"));
     const Parameters critic(context, {.name = "critic"});
-    EXPECT_THAT([&] { Parameters second(context, {.name = "critic"}); }, throws<Error>("already has parameters named \"critic\""));
+    EXPECT_THAT([&] { Parameters second(context, {.name = "critic"}); },
+                throws<Error>("already has parameters named \"critic\""));
     EXPECT_THAT([&] { Parameters second(context, {.name = "a.b"}); }, throws<Error>("one segment"));
     { const Parameters scoped(context, {.name = "scoped"}); }
     EXPECT_NO_THROW(Parameters(context, {.name = "scoped"}));
